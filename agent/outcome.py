@@ -1,0 +1,49 @@
+"""What a record means: measured, failed with a reason, slower, or interrupted. The classifier makes these."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from agent.reasons import Policy, Reason
+from runners import Frozen, LogLine, Phase
+
+
+class OutcomeKind(StrEnum):
+    """How a trial ended."""
+
+    MEASURED = "measured"
+    FAILED = "failed"
+    SLOWER = "slower"
+    """Stopped early as clearly slower than the incumbent."""
+    INTERRUPTED = "interrupted"
+    """The harness's own fault or a kill: blames nothing, and the work is queued again."""
+
+
+class Failure(Frozen):
+    """A classified failure: the reason, what it rests on, and what it allows to conclude."""
+
+    reason: Reason
+    rule: str
+    """Code of the rule that won, or `none`."""
+    confidence: float
+    """1.0: an unambiguous message of the software itself; 0.5: inferred from exit facts and phase alone."""
+    phase: Phase
+    decisive: LogLine | None = None
+    supporting: tuple[LogLine, ...] = ()
+    blames: tuple[str, ...] = ()
+    """Parameters that the evidence accuses; empty when it accuses none in particular."""
+    policy: Policy
+    cure: str
+    other_reasons: tuple[Reason, ...] = ()
+    """Further candidates, most likely first."""
+
+
+class Outcome(Frozen):
+    """The meaning of one trial's record."""
+
+    kind: OutcomeKind
+    value: float | None = None
+    """Objective of a measured trial: geometric mean over the concurrency levels of output tokens per second.
+    For a probe: communication time of a verify pass in microseconds."""
+    failure: Failure | None = None
+    note: str = ""

@@ -1,0 +1,95 @@
+"""A trial as the store gives it back: what was asked, who runs it, and, once closed, what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+
+from agent.outcome import Outcome, OutcomeKind
+from runners import Frozen, Rewrite, Rung, RunRecord
+from search_spaces import Assignment, assignment_key
+
+
+class Kind(StrEnum):
+    """Why a trial is run. Part of its identity: a repeat of a closed trial is a piece of work of its own."""
+
+    DEFAULT = "default"
+    BASELINE = "baseline"
+    SCREEN = "screen"
+    SEARCH = "search"
+    CONFIRM = "confirm"
+    REPEAT = "repeat"
+    PROBE = "probe"
+
+
+class Lease(Frozen):
+    """Who owns a running trial: enough to tell, later and from elsewhere, whether the owner is still alive."""
+
+    host: str
+    boot_id: str
+    pid_namespace: str
+    pid: int
+    started_ticks: int
+    """Start time of the owner's process in clock ticks since boot (field 22 of /proc/PID/stat)."""
+
+
+class Work(Frozen):
+    """A piece of work before it runs. Its identity may be closed at most once."""
+
+    kind: Kind
+    rung: Rung
+    requested: Assignment
+    resolved: Assignment
+    repeat: int = 0
+    rewrites: tuple[Rewrite, ...] = ()
+    stage: str = ""
+    """Which step of the search order proposed it, in words for the reader."""
+    base: Assignment | None = None
+    """The known-good assignment it was changed from, where there is one."""
+
+    @property
+    def identity(self) -> str:
+        """Return the key of (resolved assignment, kind, repeat index)."""
+        kind = "first" if self.kind in FIRST_LAUNCHES else self.kind.value
+        return f"{assignment_key(self.resolved)}/{kind}/{self.repeat}"
+
+
+FIRST_LAUNCHES = frozenset({Kind.DEFAULT, Kind.BASELINE, Kind.SCREEN, Kind.SEARCH})
+"""Kinds that launch an assignment for the first time: they share one identity, so that none is launched as another."""
+
+
+class Trial(Frozen):
+    """One stored trial of a study or of its companion study of probes."""
+
+    study: str
+    number: int
+    work: Work
+    cookie: str
+    lease: Lease | None
+    started_at: datetime
+    closed_at: datetime | None = None
+    outcome: Outcome | None = None
+    record: RunRecord | None = None
+    artifact_dir: str = ""
+    facts: Mapping[str, object] = {}
+
+    @property
+    def is_closed(self) -> bool:
+        """True once the trial was told; a closed trial never changes."""
+        return self.closed_at is not None
+
+    @property
+    def is_measured(self) -> bool:
+        """True when the trial ran to its end and has a value."""
+        return self.outcome is not None and self.outcome.kind is OutcomeKind.MEASURED
+
+    @property
+    def is_failed(self) -> bool:
+        """True when the trial failed with a classified reason."""
+        return self.outcome is not None and self.outcome.kind is OutcomeKind.FAILED
+
+    @property
+    def counts(self) -> bool:
+        """True when the trial uses up budget: measured, failed or stopped early, but not interrupted."""
+        return self.is_closed and self.outcome is not None and self.outcome.kind is not OutcomeKind.INTERRUPTED

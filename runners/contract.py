@@ -1,0 +1,274 @@
+"""The runner's contract: a request goes in, evidence comes out, and nothing is concluded here.
+
+Everything that crosses a process boundary (agent → Ray task → engine and back) is one of these frozen models, sent as
+JSON, so that no pickle of ours is ever read back from storage or from the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from search_spaces import Assignment, Facts, Scalar
+
+
+class Frozen(BaseModel):
+    """Base of every value object: immutable, and an unknown key is an error rather than silently dropped."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Phase(StrEnum):
+    """Where in its life a launch is, in the order in which a healthy launch passes through."""
+
+    RESOLVE = "resolve"
+    SPAWN = "spawn"
+    INIT_DISTRIBUTED = "init_distributed"
+    LOAD_WEIGHTS = "load_weights"
+    ALLOC_KV = "alloc_kv"
+    COMPILE = "compile"
+    CAPTURE_GRAPHS = "capture_graphs"
+    WARMUP = "warmup"
+    READY = "ready"
+    SERVE = "serve"
+    STOP = "stop"
+
+
+class Rung(StrEnum):
+    """How much of the real thing a launch is, from cheapest to dearest."""
+
+    RESOLVE = "resolve"
+    PROBE = "probe"
+    DUMMY = "dummy"
+    FULL = "full"
+
+
+class Workload(Frozen):
+    """What every full trial of a study is asked to serve; equal for all of them, or the numbers cannot be compared."""
+
+    concurrency: tuple[int, ...] = (1, 8)
+    """Requests in flight, one level after the other."""
+    prompt_tokens: int | None = None
+    """Prompt length in tokens; None leaves it to the engine's preset."""
+    output_tokens: int | None = None
+    """Tokens generated for each request; None leaves it to the engine's preset."""
+    requests: int | None = None
+    """Requests for each level; None leaves it to the engine's preset."""
+    seed: int = 0
+    """Seed of the prompts."""
+
+
+class EngineSettings(Frozen):
+    """What stays fixed through a study: the model, the ranks, flags the user gave."""
+
+    engine: str
+    num_ranks: int
+    """Tensor-parallel size, in processes."""
+    device: str
+    """`cuda` or `cpu`."""
+    options: Mapping[str, Scalar] = Field(default_factory=dict)
+    """Fixed engine options, by the engine's own long option name without the dashes."""
+
+
+class Deadlines(Frozen):
+    """When waiting ends, in seconds. A phase that is not listed has `phase_default_s`."""
+
+    phase_s: Mapping[Phase, float] = Field(default_factory=dict)
+    phase_default_s: float = 120.0
+    no_progress_s: float = 60.0
+    """Longest silence (no log line and no CPU time used by the launch) before it counts as a hang."""
+    stop_s: float = 5.0
+    """How long a launch may take to end after SIGTERM before it is killed."""
+
+
+class TrialRequest(Frozen):
+    """One launch, described completely: a runner needs nothing else, on whichever node it wakes up."""
+
+    study: str
+    trial: int
+    """Number of the trial in its study."""
+    rung: Rung
+    settings: EngineSettings
+    assignment: Assignment
+    """The resolved assignment: what the engine is really asked to run."""
+    workload: Workload
+    deadlines: Deadlines = Deadlines()
+    decisive_patterns: tuple[str, ...] = ()
+    """Regular expressions; a log line that matches one ends the wait at once (runners know no rules of their own)."""
+    cookie: str
+    """Random id put into the environment of everything this launch starts, as AGENT_COOKIE."""
+    environment: Mapping[str, str]
+    """The user's environment, as the agent found it (not that of the Ray worker)."""
+    artifact_dir: str
+    """Absolute path of the folder for the log, the result and the stacks of this trial."""
+
+
+class Exit(Frozen):
+    """How the launch's leader ended. Neither field is a verdict: exit code 0 is not success, signal 9 is not OOM."""
+
+    code: int | None = None
+    signal: int | None = None
+    requested: bool = False
+    """True when we asked for the stop."""
+    cause: str = "exited"
+    """What ended the wait: exited, served, deadline, no_progress, decisive_line, cancelled, lost (the
+    warden or the task died)."""
+
+
+class LogLine(Frozen):
+    """A line of a trial's log, numbered from 1."""
+
+    number: int
+    text: str
+
+
+class EffectProof(Frozen):
+    """Whether a parameter took effect, and the evidence for it."""
+
+    parameter: str
+    requested: Scalar
+    effective: Scalar
+    evidence: str
+
+
+class Latency(Frozen):
+    """Percentiles of a latency, in milliseconds."""
+
+    p50: float
+    p99: float
+
+
+class LevelMeasurement(Frozen):
+    """What was measured at one concurrency level."""
+
+    concurrency: int
+    output_tok_per_s: float
+    """Generated tokens of all requests of the level for each second."""
+    ttft_ms: Latency
+    tpot_ms: Latency
+    step_ms_p50: float
+    verify_steps_per_s: float
+    acceptance_length: float
+    """Tokens emitted for each target pass, 1.0 without speculation."""
+    acceptance_per_position: tuple[float, ...] = ()
+
+
+class Measurement(Frozen):
+    """What a full launch measured. Per-request records stay in the artifact folder."""
+
+    levels: tuple[LevelMeasurement, ...]
+    output_digest: str | None = None
+    """SHA-256 of the greedy outputs of the lowest level."""
+    outputs: tuple[tuple[int, ...], ...] = ()
+    """First tokens of the greedy outputs of the lowest level, one row a request."""
+    collective_us_per_call: float | None = None
+    extra: Mapping[str, float] = Field(default_factory=dict)
+    """Further figures by name, unit in the name (for example floor_ms)."""
+
+
+class ProbedCall(Frozen):
+    """One collective at one size in one mode, as a probe saw it."""
+
+    op: str
+    bytes: int
+    mode: str
+    """`eager` or `graph`."""
+    us_p50: float
+    us_p10: float
+    us_p90: float
+
+
+class ProbeMeasurement(Frozen):
+    """What a probe measured: the collectives of a verify pass, without the model around them."""
+
+    pass_us: float
+    """Communication time of one verify pass at the lowest concurrency level, in microseconds."""
+    calls_per_pass: float
+    calls: tuple[ProbedCall, ...] = ()
+
+
+class Leftovers(Frozen):
+    """What was still there after the clean-up; all empty on a clean end."""
+
+    processes: tuple[int, ...] = ()
+    shared_memory: tuple[str, ...] = ()
+    """Names in /dev/shm that this launch created and that could not be removed."""
+    gpu_memory_bytes: int = 0
+
+    @property
+    def is_clean(self) -> bool:
+        """True when the slot may be used again."""
+        return not (self.processes or self.shared_memory or self.gpu_memory_bytes)
+
+
+class RunRecord(Frozen):
+    """The evidence of one launch. It says what was seen and concludes nothing."""
+
+    exit: Exit
+    phase: Phase
+    """The last phase reached."""
+    phase_s: Mapping[Phase, float] = Field(default_factory=dict)
+    """Seconds spent in each phase that was entered."""
+    wall_s: float
+    """From the request to the end of the clean-up."""
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = Field(default_factory=dict)
+    """What was set on top of the user's environment."""
+    log_path: str | None = None
+    log_lines: int = 0
+    excerpt: tuple[LogLine, ...] = ()
+    """The last lines of the log, for a reader; the classifier reads the file."""
+    stacks_path: str | None = None
+    measurement: Measurement | None = None
+    probe: ProbeMeasurement | None = None
+    effects: tuple[EffectProof, ...] = ()
+    leftovers: Leftovers = Leftovers()
+    node: str = ""
+    """Host name of the node it ran on."""
+
+
+class Rewrite(Frozen):
+    """A requested value that the engine replaces or ignores: the measurement belongs to the resolved value."""
+
+    parameter: str
+    requested: Scalar
+    resolved: Scalar
+    why: str
+
+
+class Resolution(Frozen):
+    """What an engine would really run for an assignment, or why it would refuse it."""
+
+    assignment: Assignment
+    rewrites: tuple[Rewrite, ...] = ()
+    error: str | None = None
+
+
+class Command(Frozen):
+    """How a launch is started: an argument list (never a shell line) and what is set on top of the environment."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = Field(default_factory=dict)
+
+
+class Runner(Protocol):
+    """Executes trials of one engine. Never raises for what the engine did: death, hang and bad output are evidence."""
+
+    name: str
+    rungs: tuple[Rung, ...]
+    """The rungs this engine has, cheapest first."""
+
+    def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
+        """Return what the engine would really run on a node with these facts, without a GPU and within milliseconds."""
+
+    def command(self, request: TrialRequest) -> Command:
+        """Return the exact command of a full launch, for the user to repeat it."""
+
+    def run(self, request: TrialRequest) -> RunRecord:
+        """Launch at `request.rung`, measure, stop, clean up, and return the evidence."""
+
+    def run_probes(self, requests: Sequence[TrialRequest]) -> list[RunRecord]:
+        """Run a batch of probes one after the other on the same slot, one record for each request, in order."""

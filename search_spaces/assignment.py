@@ -1,0 +1,28 @@
+"""One point of a search space: parameter → value, with a canonical text form that identifies it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+Scalar = bool | int | float | str
+Assignment = dict[str, Scalar]
+"""Parameter name → value. Always complete: a parameter that is inactive stands at its default."""
+Facts = Mapping[str, object]
+"""Environment fingerprint: fact name → value (JSON types only)."""
+
+
+def canonical_json(assignment: Mapping[str, Scalar]) -> str:
+    """Return the one text form of an assignment: sorted keys, no spaces, so that equal points give equal text."""
+    return json.dumps(dict(assignment), sort_keys=True, separators=(",", ":"))
+
+
+def assignment_key(assignment: Mapping[str, Scalar]) -> str:
+    """Return a 16-digit hexadecimal key that is equal exactly for equal assignments."""
+    return hashlib.sha256(canonical_json(assignment).encode()).hexdigest()[:16]
+
+
+def changed_parameters(first: Mapping[str, Scalar], second: Mapping[str, Scalar]) -> tuple[str, ...]:
+    """Return the names of the parameters whose values differ, in the order of `first`."""
+    return tuple(name for name, value in first.items() if second.get(name) != value)

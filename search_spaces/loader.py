@@ -1,0 +1,82 @@
+"""Load a space: one of the catalogue by its engine's name, or a user's file."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from search_spaces.errors import SpecificationError, nearest
+from search_spaces.space import SearchSpace
+from search_spaces.yaml_document import YamlDocument
+
+
+def catalogue() -> tuple[str, ...]:
+    """Return the names of the spaces that ship with the package."""
+    folder = resources.files("search_spaces") / "catalogue"
+    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")))
+
+
+def load_space(name_or_path: str) -> SearchSpace:
+    """Return the space of that catalogue name or file.
+
+    Raises:
+        SpecificationError: with file, line and key, for anything that is wrong in the file.
+    """
+    if name_or_path in catalogue():
+        return load_space_file(Path(str(resources.files("search_spaces") / "catalogue" / f"{name_or_path}.yaml")))
+    path = Path(name_or_path)
+    if path.suffix in (".yaml", ".yml") or path.exists():
+        return load_space_file(path)
+    raise SpecificationError(
+        f"no space of that name. {nearest(name_or_path, catalogue())} Or give the path of a .yaml file.",
+        key=name_or_path,
+    )
+
+
+def load_space_file(path: Path) -> SearchSpace:
+    """Return the space in a YAML file, with every cross-reference in it checked."""
+    document = YamlDocument(path)
+    space = document.validate(SearchSpace)
+    if not space.parameters:
+        raise document.error("a space needs at least one parameter", "parameters")
+    _check_references(document, space)
+    for index, relation in enumerate(space.relations):
+        try:
+            space.check_satisfiable(relation)
+        except SpecificationError as error:
+            raise document.error(error.problem, "relations", index) from error
+    _check_starting_points(document, space)
+    return space
+
+
+def _check_references(document: YamlDocument, space: SearchSpace) -> None:
+    for name, parameter in space.parameters.items():
+        for other, values in parameter.active_when.items():
+            _check_values(document, space, other, values, ("parameters", name, "active_when", other))
+    for index, relation in enumerate(space.relations):
+        for other in relation.parameters:
+            if other not in space.parameters:
+                problem = f"no such parameter: '{other}'. {nearest(other, space.parameters)}"
+                raise document.error(problem, "relations", index)
+    for other, value in space.baseline.items():
+        _check_values(document, space, other, (value,), ("baseline", other))
+    for index, fallback in enumerate(space.fallbacks):
+        for other, value in fallback.items():
+            _check_values(document, space, other, (value,), ("fallbacks", index, other))
+
+
+def _check_values(
+    document: YamlDocument, space: SearchSpace, name: str, values: tuple[object, ...], location: tuple[str | int, ...]
+) -> None:
+    try:
+        for value in values:
+            space.parse_value(name, value)
+    except SpecificationError as error:
+        raise document.error(error.problem, *location) from error
+
+
+def _check_starting_points(document: YamlDocument, space: SearchSpace) -> None:
+    default = {name: parameter.default for name, parameter in space.parameters.items()}
+    for where, assignment in (("parameters", default), ("baseline", {**default, **space.baseline})):
+        if problem := space.violation(assignment):
+            raise document.error(f"the defaults break a relation: {problem}", where)

@@ -1,0 +1,107 @@
+"""One tunable parameter: its values, its default, when it is active, and how the engine is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from search_spaces.assignment import Facts, Scalar
+
+
+def _require_scalar(value: object) -> object:
+    if not isinstance(value, bool | int | float | str):
+        raise ValueError(f"expected a text, a number or true/false, found {type(value).__name__}")
+    return value
+
+
+StrictScalar = Annotated[Scalar, BeforeValidator(_require_scalar)]
+
+
+class SpaceModel(BaseModel):
+    """Base of the models a space file is made of."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class IntRange(SpaceModel):
+    """A range of integers, both ends included."""
+
+    low: int
+    high: int
+    step: int = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _is_ordered(self) -> IntRange:
+        if self.low > self.high:
+            raise ValueError(f"low ({self.low}) is greater than high ({self.high}): swap them")
+        return self
+
+
+class DefaultWhere(SpaceModel):
+    """The default on nodes whose facts match."""
+
+    facts: Mapping[str, StrictScalar]
+    value: StrictScalar
+
+
+class Parameter(SpaceModel):
+    """A tunable parameter. The order of the parameters in a space is their order of expected effect, largest first."""
+
+    meaning: str
+    unit: str | None = None
+    source: str
+    """Software and version from which the values and their meaning are known."""
+    values: tuple[StrictScalar, ...] | None = None
+    range: IntRange | None = None
+    default: StrictScalar
+    default_where: tuple[DefaultWhere, ...] = ()
+    flag: str | None = None
+    """Long option name, without dashes."""
+    env: str | None = None
+    """Environment variable."""
+    unset: StrictScalar | None = None
+    """The value that means: leave the flag or variable alone."""
+    active_when: Mapping[str, tuple[StrictScalar, ...]] = Field(default_factory=dict)
+    """Other parameters' values with which this one has a meaning; otherwise it stands at its default."""
+    active_where: Mapping[str, tuple[StrictScalar, ...]] = Field(default_factory=dict)
+    """Facts of the node with which this one has a meaning."""
+    seen_by_probe: bool = False
+    """Whether a probe of the collectives can tell its values apart."""
+    monotone: bool = False
+    """Ordered by demand: what fails because a value asks too much fails with every greater value."""
+    proof: str | None = None
+    """How it is proven that the value took effect."""
+
+    @model_validator(mode="after")
+    def _has_one_domain(self) -> Parameter:
+        if (self.values is None) == (self.range is None):
+            raise ValueError("needs exactly one of 'values' and 'range'")
+        if (self.flag is None) == (self.env is None):
+            raise ValueError("needs exactly one of 'flag' and 'env'")
+        if len(set(map(repr, self.domain))) != len(self.domain):
+            raise ValueError("a value stands in 'values' twice")
+        for value in (self.default, *(entry.value for entry in self.default_where)):
+            if value not in self.domain:
+                raise ValueError(f"default {value!r} is not one of its values {list(self.domain)}")
+        return self
+
+    @property
+    def domain(self) -> tuple[Scalar, ...]:
+        """Every value that may ever be tried, in order."""
+        if self.range is not None:
+            return tuple(range(self.range.low, self.range.high + 1, self.range.step))
+        return self.values or ()
+
+    def default_on(self, facts: Facts) -> Scalar:
+        """Return the default on a node with these facts."""
+        for entry in self.default_where:
+            if all(facts.get(name) == value for name, value in entry.facts.items()):
+                return entry.value
+        return self.default
+
+    def is_active(self, assignment: Mapping[str, Scalar], facts: Facts) -> bool:
+        """Return whether the parameter has a meaning beside these values on a node with these facts."""
+        by_values = all(assignment.get(name) in allowed for name, allowed in self.active_when.items())
+        return by_values and all(facts.get(name) in allowed for name, allowed in self.active_where.items())

@@ -1,0 +1,62 @@
+"""Typed rules between parameters. There is no expression language: a rule is one of these, or it is not a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field, model_validator
+
+from search_spaces.assignment import Scalar
+from search_spaces.parameter import SpaceModel, StrictScalar
+
+Clause = Mapping[str, tuple[StrictScalar, ...]]
+
+
+class Implies(SpaceModel):
+    """Where every parameter of `if` has one of its listed values, those of `then` must have one of theirs."""
+
+    condition: Clause = Field(alias="if")
+    consequence: Clause = Field(alias="then")
+
+
+class AtMost(SpaceModel):
+    """`left` must not be greater than `right`; a value that is not a number puts no bound."""
+
+    left: str
+    right: str
+
+
+class Relation(SpaceModel):
+    """One rule, and why it holds."""
+
+    why: str
+    implies: Implies | None = None
+    at_most: AtMost | None = None
+
+    @model_validator(mode="after")
+    def _is_one_rule(self) -> Relation:
+        if (self.implies is None) == (self.at_most is None):
+            raise ValueError("needs exactly one of 'implies' and 'at_most'")
+        return self
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters the rule speaks of."""
+        if self.at_most is not None:
+            return (self.at_most.left, self.at_most.right)
+        implies = self.implies
+        return tuple(dict.fromkeys((*implies.condition, *implies.consequence))) if implies else ()
+
+    def holds(self, assignment: Mapping[str, Scalar]) -> bool:
+        """Return whether the assignment obeys the rule."""
+        if self.at_most is not None:
+            left, right = assignment[self.at_most.left], assignment[self.at_most.right]
+            return isinstance(left, str) or isinstance(right, str) or left <= right
+        implies = self.implies
+        if implies is None or not _matches(implies.condition, assignment):
+            return True
+        return _matches(implies.consequence, assignment)
+
+
+def _matches(clause: Clause, assignment: Mapping[str, Scalar]) -> bool:
+    return all(assignment[name] in allowed for name, allowed in clause.items())

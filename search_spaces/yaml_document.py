@@ -1,0 +1,118 @@
+"""YAML → strict model, with the file, the line and the key of whatever is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from search_spaces.errors import SpecificationError, nearest
+
+Model = TypeVar("Model", bound=BaseModel)
+Location = tuple[str | int, ...]
+MAX_BYTES = 2**20  # nobody writes a megabyte of YAML by hand; a larger file is a mistake or an attack
+
+
+class YamlDocument:
+    """A parsed YAML file together with the line on which each key stands."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: dict[Location, int] = {}
+        self.data = self._parse(self._read())
+
+    def _read(self) -> str:
+        try:
+            if self.path.stat().st_size > MAX_BYTES:
+                raise SpecificationError("larger than 1 MiB: this is not a specification file", path=self.path)
+            return self.path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise SpecificationError(f"not UTF-8 text ({error.reason})", path=self.path) from error
+        except OSError as error:
+            raise SpecificationError(f"cannot be read: {error.strerror}", path=self.path) from error
+
+    def _parse(self, text: str) -> object:
+        try:
+            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)):
+                raise SpecificationError("aliases (*name) are not allowed here: write the value out", path=self.path)
+            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            if root is None:
+                raise SpecificationError("the file is empty", path=self.path)
+            self._note_lines(root, ())
+            return yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            problem = getattr(error, "problem", None) or str(error)
+            raise SpecificationError(
+                f"not valid YAML: {problem}", path=self.path, line=mark.line + 1 if mark else None
+            ) from error
+
+    def _note_lines(self, node: yaml.Node, location: Location) -> None:
+        self.lines.setdefault(location, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            self._note_mapping(node, location)
+        elif isinstance(node, yaml.SequenceNode):
+            for index, item in enumerate(node.value):
+                self._note_lines(item, (*location, index))
+
+    def _note_mapping(self, node: yaml.MappingNode, location: Location) -> None:
+        seen: set[str] = set()
+        for key, value in node.value:
+            name = str(key.value)
+            if name in seen:  # YAML would silently keep the last one
+                raise SpecificationError(
+                    "the key stands here twice", path=self.path, line=key.start_mark.line + 1, key=name
+                )
+            seen.add(name)
+            self.lines[(*location, name)] = key.start_mark.line + 1
+            self._note_lines(value, (*location, name))
+
+    def error(self, problem: str, *location: str | int) -> SpecificationError:
+        """Return an error that points to `location` or to its closest ancestor that stands in the file."""
+        where = location
+        while where and where not in self.lines:
+            where = where[:-1]
+        key = ".".join(str(part) for part in location)
+        return SpecificationError(problem, path=self.path, line=self.lines.get(where), key=key)
+
+    def validate(self, model: type[Model]) -> Model:
+        """Return the document as a `model`.
+
+        Raises:
+            SpecificationError: for the first thing that does not fit, with its line (and the nearest valid key).
+        """
+        if not isinstance(self.data, dict):
+            raise SpecificationError("expected a mapping of keys at the top level", path=self.path, line=1)
+        try:
+            return model.model_validate(self.data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            problem = self._describe(first["type"], first["msg"], first["loc"], model)
+            raise self.error(problem, *first["loc"]) from error
+
+    def _describe(self, kind: str, message: str, location: Location, model: type[BaseModel]) -> str:
+        if kind != "extra_forbidden":
+            return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        return f"unknown key. {nearest(str(location[-1]), _valid_keys(model, location[:-1]))}"
+
+
+def _valid_keys(model: type[BaseModel], location: Location) -> list[str]:
+    """Return the keys valid at `location`, walking the models' annotations as far as they are plain."""
+    for part in location:
+        field = model.model_fields.get(str(part))
+        nested = _nested_model(field.annotation) if field else None
+        if nested is not None:
+            model = nested
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _nested_model(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        found = _nested_model(argument)
+        if found is not None:
+            return found
+    return None
