@@ -94,6 +94,10 @@ class TrialRequest(Frozen):
     settings: EngineSettings
     assignment: Assignment
     """The resolved assignment: what the engine is really asked to run."""
+    options: Mapping[str, str] = Field(default_factory=dict)
+    """What the assignment puts on the command line: long option without dashes → text."""
+    variables: Mapping[str, str] = Field(default_factory=dict)
+    """What the assignment puts into the environment."""
     workload: Workload
     deadlines: Deadlines = Deadlines()
     decisive_patterns: tuple[str, ...] = ()

@@ -69,6 +69,8 @@ class Parameter(SpaceModel):
     """Facts of the node with which this one has a meaning."""
     seen_by_probe: bool = False
     """Whether a probe of the collectives can tell its values apart."""
+    effect_beyond_collectives: bool = False
+    """Whether it changes more than the collectives, so that a probe alone cannot judge its values."""
     monotone: bool = False
     """Ordered by demand: what fails because a value asks too much fails with every greater value."""
     proof: str | None = None
@@ -93,6 +95,14 @@ class Parameter(SpaceModel):
         if self.range is not None:
             return tuple(range(self.range.low, self.range.high + 1, self.range.step))
         return self.values or ()
+
+    def text(self, value: Scalar) -> str | None:
+        """Return the value as the engine reads it, or None when it is said by leaving the flag or variable alone."""
+        if self.unset is not None and value == self.unset:
+            return None
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        return str(value)
 
     def default_on(self, facts: Facts) -> Scalar:
         """Return the default on a node with these facts."""

@@ -53,6 +53,22 @@ class SearchSpace(SpaceModel):
                 result[name] = parameter.default_on(facts)
         return {name: result[name] for name in self.parameters}
 
+    def options(self, assignment: Mapping[str, Scalar]) -> dict[str, str]:
+        """Return long option name → text, for the parameters that the engine takes as flags."""
+        return self._rendered(assignment, env=False)
+
+    def environment(self, assignment: Mapping[str, Scalar]) -> dict[str, str]:
+        """Return environment variable → text, for the parameters that the engine takes from its environment."""
+        return self._rendered(assignment, env=True)
+
+    def _rendered(self, assignment: Mapping[str, Scalar], *, env: bool) -> dict[str, str]:
+        rendered: dict[str, str] = {}
+        for name, parameter in self.parameters.items():
+            target, text = parameter.env if env else parameter.flag, parameter.text(assignment[name])
+            if target is not None and text is not None:
+                rendered[target] = text
+        return rendered
+
     def violation(self, assignment: Mapping[str, Scalar]) -> str | None:
         """Return why the assignment breaks a relation, or None."""
         for relation in self.relations:

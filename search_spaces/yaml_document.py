@@ -88,7 +88,9 @@ class YamlDocument:
         try:
             return model.model_validate(self.data)
         except ValidationError as error:
-            first = error.errors()[0]
+            errors = error.errors()
+            # A misspelt key is the cause of the missing one beside it, so it is named first.
+            first = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
             problem = self._describe(first["type"], first["msg"], first["loc"], model)
             raise self.error(problem, *first["loc"]) from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from agent.outcome import Outcome, OutcomeKind
 from runners import Frozen, Rewrite, Rung, RunRecord
@@ -48,11 +49,16 @@ class Work(Frozen):
     base: Assignment | None = None
     """The known-good assignment it was changed from, where there is one."""
 
-    @property
+    @cached_property
+    def key(self) -> str:
+        """Return the key of the resolved assignment: equal for everything that measures the same launch."""
+        return assignment_key(self.resolved)
+
+    @cached_property
     def identity(self) -> str:
         """Return the key of (resolved assignment, kind, repeat index)."""
         kind = "first" if self.kind in FIRST_LAUNCHES else self.kind.value
-        return f"{assignment_key(self.resolved)}/{kind}/{self.repeat}"
+        return f"{self.key}/{kind}/{self.repeat}"
 
 
 FIRST_LAUNCHES = frozenset({Kind.DEFAULT, Kind.BASELINE, Kind.SCREEN, Kind.SEARCH})

@@ -1,0 +1,47 @@
+"""Conditions over parameters, and conjunctions of them: the shape of a dead end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from runners import Frozen
+from search_spaces import Scalar
+
+
+class Comparison(StrEnum):
+    """How a parameter is compared with the condition's value."""
+
+    EQUAL = "="
+    AT_LEAST = "≥"
+
+
+class Condition(Frozen):
+    """One parameter compared with one value."""
+
+    parameter: str
+    comparison: Comparison = Comparison.EQUAL
+    value: Scalar
+
+    def matches(self, assignment: Mapping[str, Scalar]) -> bool:
+        """Return whether the assignment satisfies the condition."""
+        actual = assignment[self.parameter]
+        if self.comparison is Comparison.EQUAL:
+            return type(actual) is type(self.value) and actual == self.value
+        return _is_number(actual) and _is_number(self.value) and float(actual) >= float(self.value)
+
+    def __str__(self) -> str:
+        value = str(self.value).lower() if isinstance(self.value, bool) else self.value
+        return f"{self.parameter} {self.comparison.value} {value}"
+
+
+Conjunction = tuple[Condition, ...]
+
+
+def matches_all(conditions: Conjunction, assignment: Mapping[str, Scalar]) -> bool:
+    """Return whether the assignment satisfies every condition."""
+    return all(condition.matches(assignment) for condition in conditions)
+
+
+def _is_number(value: Scalar) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

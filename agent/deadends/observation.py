@@ -1,0 +1,57 @@
+"""What the map learns from: one closed trial, reduced to where it ran, what it was, and whether it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agent.outcome import Failure
+from agent.reasons import Policy
+from agent.store.trial import Kind, Trial
+from runners import Rung
+from search_spaces import Assignment, SearchSpace
+
+GENERALISED = frozenset({Policy.DEAD_AT_ONCE, Policy.CONFIRM_ONCE, Policy.RETRY_ONCE})
+"""Policies whose failures may open a dead end; the others blame no parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One closed trial as evidence."""
+
+    label: str
+    """`#12` for a launch, `p12` for a probe."""
+    rung: Rung
+    assignment: Assignment
+    visible: tuple[str, ...]
+    """Parameters that this rung can tell apart; the others have no bearing on what was seen."""
+    failure: Failure | None
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """True when the launch worked."""
+        return self.failure is None
+
+
+def observations(trials: Iterable[Trial], probes: Iterable[Trial], space: SearchSpace) -> list[Observation]:
+    """Return the evidence in all closed trials that failed with a reason worth generalising, or passed."""
+    found = [_observation(trial, space) for trial in (*probes, *trials) if trial.counts]
+    return [seen for seen in found if seen.passed or (seen.failure and seen.failure.policy in GENERALISED)]
+
+
+def trial_label(trial: Trial) -> str:
+    """Return the short name by which a trial is shown: `#12`, or `p12` for a probe."""
+    return f"{'p' if trial.work.kind is Kind.PROBE else '#'}{trial.number}"
+
+
+def _observation(trial: Trial, space: SearchSpace) -> Observation:
+    is_probe = trial.work.rung is Rung.PROBE
+    return Observation(
+        label=trial_label(trial),
+        rung=trial.work.rung,
+        assignment=trial.work.resolved,
+        visible=space.probe_parameters if is_probe else tuple(space.parameters),
+        failure=trial.outcome.failure if trial.outcome and trial.is_failed else None,
+        seconds=trial.record.wall_s if trial.record else 0.0,
+    )

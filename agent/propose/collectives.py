@@ -1,0 +1,112 @@
+"""Step 4: the collectives, searched where they are cheap. What a probe can see is settled at the probe rung.
+
+Two waves: every single change from the base, then combinations of the changes that helped. Only the best few, and one
+that differs in kind, go on to real launches (step 5).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from agent.propose.history import History
+from agent.store.trial import Kind, Trial, Work
+from runners import Rung
+from search_spaces import Assignment, Scalar
+
+BATCH = 8
+"""Probes handed out together: few enough that what one batch rules out saves probes of the next."""
+EXPECTED_PROBE_SHARE = 0.15
+"""A probe's duration as a share of a full launch's, for the bound on how many there may be."""
+HELPED = 0.97
+"""A change helped when it cut the communication time to this share or less."""
+PROMOTED = 3
+
+
+def propose(history: History) -> tuple[Work, ...]:
+    """Return the next batch of probes, or nothing when the collectives are settled or the share is spent."""
+    if Rung.PROBE not in history.runner.rungs or not history.space.probe_parameters or history.base is None:
+        return ()
+    room = _most_probes(history) - len(history.probed)
+    if room <= 0 or is_searching(history):
+        return ()
+    works: dict[str, Work] = {}
+    for wave in (_single_changes, _combinations):
+        for candidate in wave(history, history.base):
+            if (work := history.admit(candidate, Kind.PROBE, "collectives", base=history.base)) is not None:
+                works.setdefault(work.identity, work)
+        if works:
+            break
+    return tuple(works.values())[: min(BATCH, room)]
+
+
+def is_searching(history: History) -> bool:
+    """Return whether probes are in flight: the next batch depends on what they find."""
+    return any(not probe.is_closed for probe in history.probes)
+
+
+def promoted(history: History) -> list[Assignment]:
+    """Return the probed assignments worth a real launch: the fastest few, and the fastest of another kind."""
+    if history.base is None:
+        return []
+    ranked = [probe.work.resolved for probe in _ranked(history)]
+    best = ranked[:PROMOTED]
+    leading = next((name for name in history.space.probe_parameters), None)
+    kinds = {found[leading] for found in best} if leading else set()
+    other = next((found for found in ranked[PROMOTED:] if leading and found[leading] not in kinds), None)
+    return best if other is None else [*best, other]
+
+
+def _most_probes(history: History) -> int:
+    return int(history.settings.probe_share * history.budget / EXPECTED_PROBE_SHARE)
+
+
+def _single_changes(history: History, base: Assignment) -> Iterator[Assignment]:
+    """The base, then every value on its own. Of an ordered parameter only the ends: a probe cannot tell more."""
+    yield base
+    for name in history.space.probe_parameters:
+        parameter = history.space.parameters[name]
+        domain = parameter.domain
+        for value in (domain[0], domain[1], domain[-1]) if parameter.monotone and len(domain) > 3 else domain:
+            yield {**base, name: value}
+
+
+def _combinations(history: History, base: Assignment) -> Iterator[Assignment]:
+    """All changes that helped together, then pairs of them, then each under the other leading values."""
+    ranked = _ranked(history)
+    if not ranked:
+        return
+    helped = _helpful_changes(history, base)
+    everything: Assignment = dict(base)
+    for name, value in reversed(helped):  # the most helpful value of a parameter wins
+        everything[name] = value
+    yield everything
+    for first, second in itertools.combinations(helped, 2):
+        yield {**base, first[0]: first[1], second[0]: second[1]}
+    best = ranked[0].work.resolved
+    for name in history.space.probe_parameters:
+        if history.space.parameters[name].effect_beyond_collectives:
+            continue
+        for value in history.space.parameters[name].domain:
+            yield {**best, name: value}
+
+
+def _helpful_changes(history: History, base: Assignment) -> list[tuple[str, Scalar]]:
+    """Return the single changes that cut the communication time, most helpful first."""
+    at_base = next((p for p in history.probes if p.is_measured and p.work.resolved == base), None)
+    limit = _pass_us(at_base) * HELPED if at_base is not None else float("inf")
+    helped = []
+    for probe in _ranked(history):
+        changed = [name for name in history.space.parameters if probe.work.resolved[name] != base[name]]
+        if len(changed) == 1 and _pass_us(probe) <= limit:
+            helped.append((changed[0], probe.work.resolved[changed[0]]))
+    return helped
+
+
+def _ranked(history: History) -> list[Trial]:
+    """Return the probes that worked, least communication time first."""
+    return sorted((probe for probe in history.probes if probe.is_measured), key=_pass_us)
+
+
+def _pass_us(probe: Trial) -> float:
+    return probe.outcome.value if probe.outcome and probe.outcome.value is not None else float("inf")

@@ -1,0 +1,157 @@
+"""Everything the proposer may look at, and the few questions it asks of it."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from agent.deadends.atlas import Atlas
+from agent.settings import StudySettings
+from agent.store.trial import Kind, Trial, Work
+from runners import Rung, Runner
+from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
+
+ADOPTION_MARGIN = 0.03
+"""Share by which a launch must beat the incumbent to be adopted, where no repeats say how large the noise is."""
+ATTEMPTS = 3
+"""Launches of the same work that may end by the harness's own fault before it is given up."""
+CLOSED_ALREADY = "closed already"
+
+
+@dataclass(frozen=True)
+class History:
+    """The study so far. Two equal histories give equal proposals."""
+
+    settings: StudySettings
+    space: SearchSpace
+    facts: Facts
+    runner: Runner
+    trials: tuple[Trial, ...]
+    probes: tuple[Trial, ...]
+    atlas: Atlas
+    budget: int
+    asked: tuple[Assignment, ...] = ()
+    ruled_out: Counter[str] = field(default_factory=Counter)
+    """Candidates that were not launched, by why: a tally for the reader, which no decision looks at."""
+
+    @property
+    def spent(self) -> int:
+        """Launches at the top rung that count, with those in flight."""
+        return sum(trial.counts or not trial.is_closed for trial in self.trials)
+
+    @cached_property
+    def identities(self) -> frozenset[str]:
+        """Identities of the launches that are closed or in flight: none of them may run again."""
+        return frozenset(trial.work.identity for trial in self.trials if trial.counts or not trial.is_closed)
+
+    @cached_property
+    def probed(self) -> frozenset[str]:
+        """Identities of the probes that are closed or in flight."""
+        return frozenset(probe.work.identity for probe in self.probes if probe.counts or not probe.is_closed)
+
+    @cached_property
+    def interruptions(self) -> Counter[str]:
+        """How often each identity ended by the harness's own fault."""
+        return Counter(
+            trial.work.identity for trial in (*self.trials, *self.probes) if trial.is_closed and not trial.counts
+        )
+
+    @cached_property
+    def values(self) -> Mapping[str, list[float]]:
+        """Resolved assignment's key → values of all its measured launches, repeats included, in order."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for trial in self.trials:
+            if trial.is_measured and trial.outcome is not None and trial.outcome.value is not None:
+                found[trial.work.key].append(trial.outcome.value)
+        return found
+
+    @cached_property
+    def measured(self) -> Mapping[str, Assignment]:
+        """Key → resolved assignment of everything that was measured, in order of first measurement."""
+        return {trial.work.key: trial.work.resolved for trial in self.trials if trial.is_measured}
+
+    def mean(self, key: str) -> float:
+        """Return the mean value of an assignment over its launches."""
+        return statistics.fmean(self.values[key])
+
+    @property
+    def ranking(self) -> list[str]:
+        """Return the keys of the measured assignments, best mean first."""
+        return sorted(self.measured, key=self.mean, reverse=True)
+
+    @cached_property
+    def default(self) -> Assignment:
+        """The engine's default assignment here."""
+        return self.space.normalise(self.space.default_on(self.facts), self.facts)
+
+    @cached_property
+    def base(self) -> Assignment | None:
+        """The first assignment that worked: the starting point of every change."""
+        kinds = (Kind.DEFAULT, Kind.BASELINE)
+        return next((t.work.resolved for t in self.trials if t.is_measured and t.work.kind in kinds), None)
+
+    def without_speculation(self, assignment: Mapping[str, Scalar]) -> Assignment:
+        """Return what an assignment becomes as the baseline."""
+        return self.space.normalise({**assignment, **self.space.baseline}, self.facts)
+
+    @cached_property
+    def baseline_key(self) -> str | None:
+        """Key of the measured baseline, or None where it does not work."""
+        if self.base is None:
+            return None
+        key = assignment_key(self.without_speculation(self.base))
+        return key if key in self.measured else None
+
+    @cached_property
+    def incumbent(self) -> Assignment | None:
+        """The best working assignment so far, replaced only by what is better beyond the noise."""
+        best: str | None = None
+        for key in self.measured:
+            if best is None or self.mean(key) > self.mean(best) * (1 + ADOPTION_MARGIN):
+                best = key
+        return self.measured[best] if best is not None else None
+
+    def random(self, purpose: str) -> random.Random:
+        """Return a generator that depends on the seed, the purpose and how far the study is, and on nothing else."""
+        return random.Random(self.seed_for(purpose))  # noqa: S311 - reproducible choices, not secrets
+
+    def seed_for(self, purpose: str) -> int:
+        """Return a 32-bit seed derived like that of `random`."""
+        counted = sum(trial.counts for trial in self.trials)
+        text = f"{self.settings.seed}/{purpose}/{counted}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+    def admit(
+        self, candidate: Mapping[str, Scalar], kind: Kind, stage: str, base: Assignment | None = None
+    ) -> Work | None:
+        """Return the candidate as work, or None when it must not or need not be launched (and tally why)."""
+        requested = self.space.normalise(candidate, self.facts)
+        resolution = self.runner.resolve(requested, self.settings.engine, self.facts)
+        work = Work(
+            kind=kind,
+            rung=Rung.PROBE if kind is Kind.PROBE else Rung.FULL,
+            requested=requested,
+            resolved=resolution.assignment,
+            rewrites=resolution.rewrites,
+            stage=stage,
+            base=base,
+        )
+        why = resolution.error or self.space.violation(requested) or self._why_not(work)
+        if why is not None:
+            self.ruled_out[why] += 1
+            return None
+        return work
+
+    def _why_not(self, work: Work) -> str | None:
+        if (dead_end := self.atlas.match(work.resolved)) is not None:
+            return dead_end.id
+        if work.identity in (self.probed if work.kind is Kind.PROBE else self.identities):
+            return CLOSED_ALREADY
+        if self.interruptions[work.identity] >= ATTEMPTS:
+            return "interrupted three times"
+        return None

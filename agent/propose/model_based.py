@@ -1,0 +1,123 @@
+"""Step 6: model-based search (TPE) over what survived.
+
+The sampler is fresh for each proposal and works on an in-memory shadow of the study: one row for each resolved
+assignment (repeats averaged) and one for each dead end, since TPE counts failures among its good tenth when there are
+hundreds. What the map or the duplicates rule out is rejected there and never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from agent.propose.history import History
+from agent.store.distributions import distributions_of
+from agent.store.trial import Kind, Work
+from search_spaces import Assignment, Scalar, SearchSpace, assignment_key
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.distributions import BaseDistribution
+    from optuna.trial import FrozenTrial
+
+ASKS = 12
+"""Samples that may be ruled out before the rest of the space is walked in random order instead."""
+WALK = 4096
+"""Points of the space looked at in that walk."""
+STARTUP_ROWS = 4
+"""Rows below which TPE has nothing to model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the shadow: a mean value, or None for a dead end's representative and for a trial in flight."""
+
+    assignment: tuple[tuple[str, Scalar], ...]
+    value: float | None
+
+
+@dataclass
+class Sampler:
+    """The shadow study, kept between proposals only to save rebuilding what has not changed."""
+
+    space: SearchSpace
+    rows: list[Row] = field(default_factory=list)
+    study: Study | None = None
+
+    @cached_property
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """The distributions of all parameters, in the space's order."""
+        return distributions_of(self.space)
+
+    def sample(self, rows: list[Row], seed: int) -> Iterator[Assignment]:
+        """Yield samples of a sampler with this seed that knows exactly `rows`."""
+        from optuna.samplers import TPESampler
+
+        study = self._shadow(rows)
+        sampler = TPESampler(seed=seed, multivariate=True, n_startup_trials=STARTUP_ROWS)
+        unused_trial = _frozen(Row(rows[0].assignment, None), self.distributions)
+        for _ in range(ASKS):
+            yield dict(sampler.sample_relative(study, unused_trial, self.distributions))
+
+    def _shadow(self, rows: list[Row]) -> Study:
+        if self.study is None or rows[: len(self.rows)] != self.rows:
+            self.study, self.rows = _empty_study(), []
+        for row in rows[len(self.rows) :]:
+            self.study.add_trial(_frozen(row, self.distributions))
+        self.rows = rows
+        return self.study
+
+
+def propose(history: History, sampler: Sampler) -> Work | None:
+    """Return the sampler's next launch that is neither known nor ruled out, or None when nothing is left."""
+    tried: set[str] = set()
+    for candidate in _candidates(history, sampler):
+        key = assignment_key(candidate)
+        if key in tried:
+            continue
+        tried.add(key)
+        if (work := history.admit(candidate, Kind.SEARCH, "model-based", base=history.incumbent)) is not None:
+            return work
+    return None
+
+
+def _candidates(history: History, sampler: Sampler) -> Iterator[Assignment]:
+    rows = _rows(history)
+    if len(rows) >= STARTUP_ROWS:
+        yield from sampler.sample(rows, history.seed_for("tpe"))
+    yield from _walk(history)
+
+
+def _walk(history: History) -> Iterator[Assignment]:
+    """The best one's neighbours, then random points: a small space is exhausted, a large one is not walked whole."""
+    generator = history.random("walk")
+    if history.incumbent is not None:
+        neighbours = list(history.space.single_changes(history.incumbent))
+        generator.shuffle(neighbours)
+        yield from neighbours
+    for _ in range(WALK):
+        yield {name: generator.choice(parameter.domain) for name, parameter in history.space.parameters.items()}
+
+
+def _rows(history: History) -> list[Row]:
+    """Dead ends first, trials in flight last, so that a closed trial nearly always only adds a row."""
+    dead = [Row(tuple(found.observed.items()), None) for found in history.atlas.confirmed]
+    measured = [Row(tuple(assignment.items()), history.mean(key)) for key, assignment in history.measured.items()]
+    in_flight = [Row(tuple(trial.work.resolved.items()), None) for trial in history.trials if not trial.is_closed]
+    return dead + measured + in_flight
+
+
+def _empty_study() -> Study:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna.create_study(direction="maximize")
+
+
+def _frozen(row: Row, distributions: dict[str, BaseDistribution]) -> FrozenTrial:
+    from optuna.trial import TrialState, create_trial
+
+    state = TrialState.PRUNED if row.value is None else TrialState.COMPLETE
+    return create_trial(state=state, value=row.value, params=dict(row.assignment), distributions=distributions)

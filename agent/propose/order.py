@@ -1,0 +1,101 @@
+"""The order of search: which step speaks next. Each step is a file of its own and knows nothing of the others.
+
+1. what the user asked for with `agent try`;  2. a base that works, then the baseline without speculation;
+3. second launches that a failure's policy asks for;  4. the collectives, searched at the probe rung;
+5. one change at a time from the best known;  6. model-based search over what survived;
+7. repeats of the baseline and the best few, with the last share of the budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.propose import base, collectives, contenders, model_based, screen, second_launch
+from agent.propose.history import History
+from agent.reasons import Policy
+from agent.store.trial import Kind, Trial, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Nothing more is to be done, and why."""
+
+    why: str
+    nothing_works: bool = False
+    resumable: bool = False
+    """True when the study stopped before its budget was spent and may go on once the cause is mended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """Work to run: one launch, or a batch of probes."""
+
+    works: tuple[Work, ...]
+
+
+Proposal = Launches | Stop | None
+"""None: wait until something in flight is closed."""
+
+
+def propose(history: History, sampler: model_based.Sampler) -> Proposal:
+    """Return what to run next. `sampler` is only a cache: a fresh one gives the same answer."""
+    if (stopped := _stopped_by(history)) is not None:
+        return stopped
+    if history.spent >= history.budget:
+        return None if _in_flight(history) else Stop("the budget is spent")
+    if (asked := _asked(history)) is not None:
+        return Launches((asked,))
+    return _explore(history, sampler)
+
+
+def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
+    if history.base is None:
+        return _find_base(history)
+    for step in (base.baseline, second_launch.propose):
+        if (work := step(history)) is not None:
+            return Launches((work,))
+    if probes := collectives.propose(history):
+        return Launches(probes)
+    if _in_flight(history) and collectives.is_searching(history):
+        return None
+    if history.budget - history.spent > contenders.reserved(history):
+        for work in (screen.propose(history), model_based.propose(history, sampler)):
+            if work is not None:
+                return Launches((work,))
+    work = contenders.propose(history)
+    if work is None:
+        return None if _in_flight(history) else Stop("every assignment of the space is closed or ruled out")
+    return Launches((work,))
+
+
+def _find_base(history: History) -> Proposal:
+    if (work := base.propose(history)) is not None:
+        return Launches((work,))
+    if _in_flight(history):
+        return None
+    return Stop(base.why_nothing_works(history), nothing_works=True)
+
+
+def _asked(history: History) -> Work | None:
+    for assignment in history.asked:
+        if (work := history.admit(assignment, Kind.SEARCH, "asked for by the user")) is not None:
+            return work
+    return None
+
+
+def _stopped_by(history: History) -> Stop | None:
+    """A failure that blames no parameter (disk, network, hardware) stops the study until somebody mends it."""
+    last = next((trial for trial in reversed(history.trials) if trial.is_closed), None)
+    failure = last.outcome.failure if last is not None and last.outcome is not None else None
+    if last is None or failure is None or failure.policy is not Policy.STOP_STUDY or _was_resumed(history, last):
+        return None
+    line = f": {failure.decisive.text}" if failure.decisive else ""
+    return Stop(f"{failure.reason.value}{line}. {failure.cure}", resumable=True)
+
+
+def _was_resumed(history: History, last: Trial) -> bool:
+    return any(not trial.is_closed and trial.number > last.number for trial in history.trials)
+
+
+def _in_flight(history: History) -> bool:
+    return any(not trial.is_closed for trial in (*history.trials, *history.probes))

@@ -1,0 +1,43 @@
+"""Step 3: the second launch that a failure's policy asks for, since what fails once may be flaky."""
+
+from __future__ import annotations
+
+from agent.deadends.dead_end import DeadEndState
+from agent.deadends.observation import trial_label
+from agent.propose.history import History
+from agent.reasons import Policy
+from agent.store.trial import Kind, Trial, Work
+from runners import Rung
+
+TWICE = frozenset({Policy.CONFIRM_ONCE, Policy.RETRY_ONCE, Policy.RECORD_ONLY})
+LARGEST_SHARE = 0.2
+"""Of the budget: a node on which everything fails must not spend itself on second launches."""
+
+
+def propose(history: History) -> Work | None:
+    """Return a launch or probe that shows whether a failure repeats, or None."""
+    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.trials)
+    for trial in (*history.probes, *history.trials):
+        if not trial.is_failed or not _is_open(history, trial):
+            continue
+        work = _again(trial)
+        known = history.probed if work.rung is Rung.PROBE else history.identities
+        if work.identity not in known and (work.rung is Rung.PROBE or spent < LARGEST_SHARE * history.budget):
+            return work
+    return None
+
+
+def _is_open(history: History, trial: Trial) -> bool:
+    failure = trial.outcome.failure if trial.outcome else None
+    if failure is None or failure.policy not in TWICE or trial.work.kind is Kind.CONFIRM or trial.work.repeat > 0:
+        return False
+    known = history.atlas.supported_by(trial_label(trial))
+    return not any(found.state is not DeadEndState.SUSPECTED for found in known)
+
+
+def _again(trial: Trial) -> Work:
+    """Repeat at the rung where it failed: that is the cheapest one known to show the failure."""
+    if trial.work.rung is Rung.PROBE:
+        return trial.work.model_copy(update={"repeat": 1, "stage": f"does probe {trial.number} fail again?"})
+    update = {"kind": Kind.CONFIRM, "repeat": 0, "stage": f"does trial {trial.number} fail again?"}
+    return trial.work.model_copy(update=update)

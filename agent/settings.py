@@ -1,0 +1,25 @@
+"""What the user decides about a study. Frozen, strict, and stored with the study, so that a resume needs no options."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from runners import EngineSettings, Frozen, Workload
+
+
+class StudySettings(Frozen):
+    """Everything that defines a study besides its search space."""
+
+    name: str
+    engine: EngineSettings
+    space: str
+    """Catalogue name or path the space came from, for the reader; its content is stored beside it."""
+    workload: Workload = Workload()
+    seed: int = 0
+    """Every random choice of the study hangs on it."""
+    probe_share: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Largest share of node time that probes may take."""
+    screen_share: float = Field(default=0.4, ge=0.0, le=1.0)
+    """Largest share of the budget for one-change-at-a-time launches."""
+    contender_share: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Share of the budget kept for repeating the baseline and the best few."""

@@ -1,0 +1,21 @@
+"""What a study is: its settings, its space and the facts of its node. Written once, before the first trial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from agent.settings import StudySettings
+from runners import Frozen
+from search_spaces import SearchSpace
+
+
+class Manifest(Frozen):
+    """The immutable description of a study."""
+
+    schema_version: int = 1
+    settings: StudySettings
+    space: SearchSpace
+    facts: Mapping[str, object]
+    """Facts of the node on which the study was created."""
+    created_at: datetime

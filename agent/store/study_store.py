@@ -1,0 +1,224 @@
+"""The Optuna storage as the one source of truth: trials go in running, get their evidence, and are told last.
+
+A study NAME has a companion NAME/probes in the same storage for everything that is not a launch at the top rung.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from agent.errors import StorageError, UsageError
+from agent.outcome import Outcome, OutcomeKind
+from agent.store.distributions import distributions_of
+from agent.store.manifest import Manifest
+from agent.store.trial import Kind, Lease, Trial, Work
+from runners import RunRecord
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+    from optuna.trial import FrozenTrial, TrialState
+
+PROBES = "/probes"
+MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
+
+
+@contextmanager
+def storage_errors(url: str) -> Iterator[None]:
+    """Turn what a database or a disk raises into one clear StorageError."""
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (StorageInternalError, SQLAlchemyError, OSError) as error:
+        cause = error.__cause__ or error
+        text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
+        raise StorageError(
+            f"storage {_without_password(url)}: {text}. Nothing is lost: mend it and run `agent resume`."
+        ) from error
+
+
+def open_storage(url: str) -> BaseStorage:
+    """Return the Optuna storage at `url`.
+
+    Raises:
+        UsageError: when the URL is malformed or its driver is not installed.
+        StorageError: when the storage cannot be reached.
+    """
+    import optuna
+    from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with storage_errors(url):
+        try:
+            # Another process may hold SQLite's lock for the length of a transaction: wait rather than fail.
+            arguments = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
+            return optuna.storages.get_storage(optuna.storages.RDBStorage(url, engine_kwargs=arguments))
+        except (ArgumentError, NoSuchModuleError, ValueError, ImportError) as error:
+            message = str(error).splitlines()[0]
+            raise UsageError(
+                f"--storage {_without_password(url)}: {message} Expected a database URL such as "
+                "sqlite:///study.db or postgresql://user@host/database."
+            ) from error
+
+
+def _without_password(url: str) -> str:
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except ArgumentError:
+        return url
+
+
+def study_names(storage: BaseStorage) -> list[str]:
+    """Return the names of the studies in the storage, without their companions, oldest first."""
+    studies = sorted(storage.get_all_studies(), key=lambda study: study._study_id)
+    return [study.study_name for study in studies if MANIFEST in study.user_attrs]
+
+
+class StudyStore:
+    """One study and its companion, read and written through the Optuna storage only."""
+
+    def __init__(self, storage: BaseStorage, url: str, name: str) -> None:
+        self._storage = storage
+        self.url = url
+        self.name = name
+        with storage_errors(url):
+            self._ids = {study: storage.get_study_id_from_name(study) for study in (name, name + PROBES)}
+            manifest = storage.get_study_user_attrs(self._ids[name]).get(MANIFEST)
+        self.manifest = Manifest.model_validate_json(str(manifest))
+        self._distributions = distributions_of(self.manifest.space)
+        self._closed: dict[tuple[str, int], Trial] = {}
+        self._trial_ids: dict[tuple[str, int], int] = {}
+
+    @classmethod
+    def create(cls, storage: BaseStorage, url: str, manifest: Manifest) -> StudyStore:
+        """Create the study and its companion; the manifest is written last, so that half a study is none."""
+        from optuna.exceptions import DuplicatedStudyError
+        from optuna.study import StudyDirection
+
+        name = manifest.settings.name
+        with storage_errors(url):
+            for study, direction in ((name, StudyDirection.MAXIMIZE), (name + PROBES, StudyDirection.MINIMIZE)):
+                try:
+                    storage.create_new_study([direction], study)
+                except DuplicatedStudyError:
+                    continue  # left by a creation that was killed half-way
+            study_id = storage.get_study_id_from_name(name)
+            storage.set_study_user_attr(study_id, MANIFEST, manifest.model_dump_json(by_alias=True))
+        return cls(storage, url, name)
+
+    def trials(self) -> tuple[Trial, ...]:
+        """Return the trials of the study (launches at the top rung), by number."""
+        return self._read(self.name)
+
+    def probes(self) -> tuple[Trial, ...]:
+        """Return the trials of the companion study, by number."""
+        return self._read(self.name + PROBES)
+
+    def open_trial(self, work: Work, cookie: str, lease: Lease, artifact_dir: str) -> Trial:
+        """Store a trial as running, with its lease and cookie in the same transaction, and return it."""
+        from optuna.trial import TrialState, create_trial
+
+        study = self.name + PROBES if work.kind is Kind.PROBE else self.name
+        attributes = {
+            "kind": work.kind.value,
+            "identity": work.identity,
+            "work": work.model_dump(mode="json"),
+            "cookie": cookie,
+            "lease": lease.model_dump(mode="json"),
+            "artifact_dir": artifact_dir,
+        }
+        template = create_trial(
+            state=TrialState.RUNNING,
+            params=dict(work.requested),
+            distributions=self._distributions,
+            user_attrs=attributes,
+        )
+        with storage_errors(self.url):
+            trial_id = self._storage.create_new_trial(self._ids[study], template_trial=template)
+            return self._trial(study, self._storage.get_trial(trial_id))
+
+    def close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> Trial:
+        """Write the evidence, then tell the state. Raises StorageError when the trial was closed by somebody else."""
+        trial_id = self._trial_ids[trial.study, trial.number]
+        with storage_errors(self.url):
+            if record is not None:
+                self._storage.set_trial_user_attr(trial_id, "record", record.model_dump(mode="json"))
+            self._storage.set_trial_user_attr(trial_id, "outcome", outcome.model_dump(mode="json"))
+        return self.tell(trial, outcome)
+
+    def tell(self, trial: Trial, outcome: Outcome) -> Trial:
+        """Set the final state of a trial whose evidence is already stored."""
+        trial_id = self._trial_ids[trial.study, trial.number]
+        state, values = _final_state(outcome)
+        with storage_errors(self.url):
+            self._storage.set_trial_state_values(trial_id, state, values)
+            return self._trial(trial.study, self._storage.get_trial(trial_id))
+
+    def get_attribute(self, name: str) -> object:
+        """Return a mutable attribute of the study (budget, owner, assignments the user asked for), or None."""
+        with storage_errors(self.url):
+            return self._storage.get_study_user_attrs(self._ids[self.name]).get(name)
+
+    def set_attribute(self, name: str, value: object) -> None:
+        """Set a mutable attribute of the study; `value` must be made of JSON types."""
+        with storage_errors(self.url):
+            self._storage.set_study_user_attr(self._ids[self.name], name, value)
+
+    def _read(self, study: str) -> tuple[Trial, ...]:
+        with storage_errors(self.url):
+            stored = self._storage.get_all_trials(self._ids[study], deepcopy=False)
+        return tuple(self._closed.get((study, trial.number)) or self._trial(study, trial) for trial in stored)
+
+    def _trial(self, study: str, stored: FrozenTrial) -> Trial:
+        trial = trial_of(study, stored)
+        self._trial_ids[study, stored.number] = stored._trial_id
+        if trial.is_closed:
+            self._closed[study, stored.number] = trial
+        return trial
+
+
+def trial_of(study: str, stored: FrozenTrial) -> Trial:
+    """Return a stored Optuna trial as ours."""
+    attributes: Mapping[str, object] = stored.user_attrs
+    return Trial.model_validate(
+        {
+            "study": study,
+            "number": stored.number,
+            "work": attributes["work"],
+            "cookie": attributes["cookie"],
+            "lease": attributes["lease"],
+            "artifact_dir": attributes["artifact_dir"],
+            "started_at": _utc(stored.datetime_start),
+            "closed_at": _utc(stored.datetime_complete) if stored.state.is_finished() else None,
+            "outcome": attributes.get("outcome"),
+            "record": attributes.get("record"),
+        }
+    )
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    # Optuna stores local time without a zone.
+    return None if moment is None else moment.astimezone(UTC)
+
+
+def _final_state(outcome: Outcome) -> tuple[TrialState, list[float] | None]:
+    from optuna.trial import TrialState
+
+    if outcome.kind is OutcomeKind.MEASURED and outcome.value is not None:
+        return TrialState.COMPLETE, [outcome.value]
+    if outcome.kind in (OutcomeKind.FAILED, OutcomeKind.SLOWER):
+        return TrialState.PRUNED, None
+    return TrialState.FAIL, None
+
+
+def as_json(value: object) -> str:
+    """Return the canonical JSON text of a value made of JSON types."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
