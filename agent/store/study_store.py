@@ -94,8 +94,9 @@ class StudyStore:
             manifest = storage.get_study_user_attrs(self._ids[name]).get(MANIFEST)
         self.manifest = Manifest.model_validate_json(str(manifest))
         self._distributions = distributions_of(self.manifest.space)
-        self._closed: dict[tuple[str, int], Trial] = {}
+        self._trials: dict[str, dict[int, Trial]] = {study: {} for study in self._ids}
         self._trial_ids: dict[tuple[str, int], int] = {}
+        self.refresh()
 
     @classmethod
     def create(cls, storage: BaseStorage, url: str, manifest: Manifest) -> StudyStore:
@@ -114,13 +115,23 @@ class StudyStore:
             storage.set_study_user_attr(study_id, MANIFEST, manifest.model_dump_json(by_alias=True))
         return cls(storage, url, name)
 
+    def refresh(self) -> None:
+        """Read everything anew. Only a study's owner writes to it, so an owner needs this once."""
+        for study, study_id in self._ids.items():
+            with storage_errors(self.url):
+                stored = self._storage.get_all_trials(study_id, deepcopy=False)
+            for trial in stored:
+                known = self._trials[study].get(trial.number)
+                if known is None or not known.is_closed:
+                    self._keep(study, trial)
+
     def trials(self) -> tuple[Trial, ...]:
         """Return the trials of the study (launches at the top rung), by number."""
-        return self._read(self.name)
+        return tuple(self._trials[self.name].values())
 
     def probes(self) -> tuple[Trial, ...]:
         """Return the trials of the companion study, by number."""
-        return self._read(self.name + PROBES)
+        return tuple(self._trials[self.name + PROBES].values())
 
     def open_trial(self, work: Work, cookie: str, lease: Lease, artifact_dir: str) -> Trial:
         """Store a trial as running, with its lease and cookie in the same transaction, and return it."""
@@ -143,7 +154,7 @@ class StudyStore:
         )
         with storage_errors(self.url):
             trial_id = self._storage.create_new_trial(self._ids[study], template_trial=template)
-            return self._trial(study, self._storage.get_trial(trial_id))
+            return self._keep(study, self._storage.get_trial(trial_id))
 
     def close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> Trial:
         """Write the evidence, then tell the state. Raises StorageError when the trial was closed by somebody else."""
@@ -160,7 +171,7 @@ class StudyStore:
         state, values = _final_state(outcome)
         with storage_errors(self.url):
             self._storage.set_trial_state_values(trial_id, state, values)
-            return self._trial(trial.study, self._storage.get_trial(trial_id))
+            return self._keep(trial.study, self._storage.get_trial(trial_id))
 
     def get_attribute(self, name: str) -> object:
         """Return a mutable attribute of the study (budget, owner, assignments the user asked for), or None."""
@@ -172,16 +183,10 @@ class StudyStore:
         with storage_errors(self.url):
             self._storage.set_study_user_attr(self._ids[self.name], name, value)
 
-    def _read(self, study: str) -> tuple[Trial, ...]:
-        with storage_errors(self.url):
-            stored = self._storage.get_all_trials(self._ids[study], deepcopy=False)
-        return tuple(self._closed.get((study, trial.number)) or self._trial(study, trial) for trial in stored)
-
-    def _trial(self, study: str, stored: FrozenTrial) -> Trial:
+    def _keep(self, study: str, stored: FrozenTrial) -> Trial:
         trial = trial_of(study, stored)
         self._trial_ids[study, stored.number] = stored._trial_id
-        if trial.is_closed:
-            self._closed[study, stored.number] = trial
+        self._trials[study][stored.number] = trial
         return trial
 
 

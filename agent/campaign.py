@@ -1,0 +1,187 @@
+"""The study loop, in the order in which the data flows: propose → place → run → classify → close → learn → mirror."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent.deadends.atlas import Atlas
+from agent.deadends.charter import Charter
+from agent.home import Home
+from agent.judge import judge
+from agent.outcome import Outcome, OutcomeKind
+from agent.propose.history import History
+from agent.propose.model_based import Sampler
+from agent.propose.order import Launches, Stop, propose
+from agent.requests import request_of
+from agent.store.study_store import ASKED, BUDGET, StudyStore
+from agent.store.trial import Kind, Lease, Trial, Work
+from runners import Measurement, Runner, RunRecord
+from runners.cookies import kill_processes
+from runners.ray_pool import Lost, RayPool, Running
+
+POLL_S = 0.2
+
+
+class Observer(Protocol):
+    """Who is told what happens: the live view and the mirror. None of them may steer."""
+
+    def trials_opened(self, trials: Sequence[Trial]) -> None:
+        """Trials were stored as running and handed out."""
+
+    def trial_closed(self, trial: Trial, history: History) -> None:
+        """A trial was closed; `history` is the study with it."""
+
+    def tick(self) -> None:
+        """Called a few times a second while waiting."""
+
+
+class Interruption:
+    """Set by the first signal; read between two steps."""
+
+    def __init__(self) -> None:
+        self.signal_number: int | None = None
+
+    def note(self, signal_number: int) -> None:
+        """Remember that somebody wants the search to end."""
+        self.signal_number = signal_number
+
+    def __bool__(self) -> bool:
+        return self.signal_number is not None
+
+    def __str__(self) -> str:
+        return signal.Signals(self.signal_number).name if self.signal_number is not None else "not interrupted"
+
+
+@dataclass
+class Campaign:
+    """Everything one run of the loop works with."""
+
+    store: StudyStore
+    runner: Runner
+    pool: RayPool
+    home: Home
+    lease: Lease
+    environment: Mapping[str, str]
+    observers: Sequence[Observer]
+    interruption: Interruption
+    slots: int = 1
+    """Trials (or batches of probes) at the same time."""
+    deadline: float | None = None
+    """Value of the monotonic clock after which nothing new is started."""
+    in_flight: dict[int, tuple[Running, tuple[Trial, ...]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        space = self.store.manifest.space
+        self._charter = Charter(space, self.store.manifest.facts)
+        self._sampler = Sampler(space)
+
+    def run(self) -> Stop:
+        """Run the study until its proposer stops it, somebody interrupts it, or its time is up."""
+        while True:
+            if self.interruption:
+                self.abandon_in_flight()
+                return Stop(f"interrupted by {self.interruption}", resumable=True)
+            if self.deadline is not None and time.monotonic() > self.deadline and not self.in_flight:
+                return Stop("the time budget is spent", resumable=True)
+            proposal = propose(self.history(), self._sampler) if self._may_start() else None
+            if isinstance(proposal, Stop):
+                return proposal
+            if isinstance(proposal, Launches):
+                self._start(proposal.works)
+            else:
+                self._wait()
+
+    def history(self) -> History:
+        """Return the study as the proposer sees it."""
+        manifest, trials, probes = self.store.manifest, self.store.trials(), self.store.probes()
+        return History(
+            settings=manifest.settings,
+            space=manifest.space,
+            facts=manifest.facts,
+            runner=self.runner,
+            trials=trials,
+            probes=probes,
+            atlas=self.atlas(),
+            budget=read_budget(self.store),
+            asked=read_asked(self.store),
+            ruled_out=self._charter.ruled_out,
+        )
+
+    def atlas(self) -> Atlas:
+        """Return the map as the closed trials have it."""
+        return self._charter.chart(self.store.trials(), self.store.probes())
+
+    def abandon_in_flight(self) -> None:
+        """End what is running and close it as interrupted: the work is queued again."""
+        for running, trials in list(self.in_flight.values()):
+            self.pool.cancel(running)
+            for trial in trials:
+                kill_processes(trial.cookie)
+                self._close(trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=f"interrupted by {self.interruption}"), None)
+        self.in_flight.clear()
+
+    def _may_start(self) -> bool:
+        in_time = self.deadline is None or time.monotonic() <= self.deadline
+        return in_time and len(self.in_flight) < self.slots
+
+    def _start(self, works: Sequence[Work]) -> None:
+        cookie = secrets.token_hex(16)
+        trials = tuple(self._open(work, cookie) for work in works)
+        requests = [request_of(trial, self.store.manifest, self.environment) for trial in trials]
+        self.in_flight[trials[0].number] = (self.pool.submit(requests), trials)
+        for observer in self.observers:
+            observer.trials_opened(trials)
+
+    def _open(self, work: Work, cookie: str) -> Trial:
+        is_probe = work.kind is Kind.PROBE
+        number = len(self.store.probes() if is_probe else self.store.trials())
+        label = f"probes/{number}" if is_probe else str(number)
+        folder = self.home.artifact_dir(self.store.name, label)
+        return self.store.open_trial(work, cookie, self.lease, str(folder))
+
+    def _wait(self) -> None:
+        ended = self.pool.wait([running for running, _ in self.in_flight.values()], POLL_S)
+        for key, (running, trials) in list(self.in_flight.items()):
+            if running in ended:
+                del self.in_flight[key]
+                self._take(trials, self.pool.result(running))
+        for observer in self.observers:
+            observer.tick()
+
+    def _take(self, trials: Sequence[Trial], result: list[RunRecord] | Lost) -> None:
+        if isinstance(result, Lost):
+            kill_processes(trials[0].cookie)
+            for trial in trials:
+                self._close(trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=result.why), None)
+            return
+        for trial, record in zip(trials, result, strict=True):
+            interruptions = self.history().interruptions[trial.work.identity]
+            outcome = judge(trial, record, self.store.manifest.space, self._baseline(), interruptions)
+            self._close(trial, outcome, record)
+
+    def _close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> None:
+        closed = self.store.close(trial, outcome, record)
+        history = self.history()
+        for observer in self.observers:
+            observer.trial_closed(closed, history)
+
+    def _baseline(self) -> Measurement | None:
+        """Return what the first measured launch put out: every later one has to agree with it."""
+        first = next((trial for trial in self.store.trials() if trial.is_measured and trial.record), None)
+        return first.record.measurement if first and first.record else None
+
+
+def read_budget(store: StudyStore) -> int:
+    """Return the study's budget in launches at the top rung."""
+    return int(str(store.get_attribute(BUDGET) or 0))
+
+
+def read_asked(store: StudyStore) -> tuple[dict[str, bool | int | float | str], ...]:
+    """Return the assignments that the user asked for, oldest first."""
+    found = store.get_attribute(ASKED)
+    return tuple(found) if isinstance(found, list) else ()

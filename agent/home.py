@@ -1,0 +1,95 @@
+"""The state folder: where the study database, the artifacts, the MLflow store and the name of the last study lie."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.errors import UsageError
+
+DEFAULT_HOME = "agent-state"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Paths below the state folder. Nothing is created before `create`."""
+
+    path: Path
+
+    @classmethod
+    def find(cls, option: str | None) -> Home:
+        """Return the home of the option, of AGENT_HOME, or ./agent-state."""
+        return cls(Path(option or os.environ.get("AGENT_HOME") or DEFAULT_HOME).absolute())
+
+    @property
+    def storage_url(self) -> str:
+        """Default storage: a SQLite file here."""
+        return f"sqlite:///{self.path / 'study.db'}"
+
+    @property
+    def tracking_uri(self) -> str:
+        """Default tracking store: a SQLite file here."""
+        return f"sqlite:///{self.path / 'mlflow.db'}"
+
+    @property
+    def has_database(self) -> bool:
+        """Whether the default storage exists yet: a reading command must not create it."""
+        return (self.path / "study.db").exists()
+
+    def artifact_dir(self, study: str, label: str) -> Path:
+        """Return the folder for the files of one trial."""
+        return self.path / "artifacts" / study / label
+
+    def create(self) -> None:
+        """Create the folder.
+
+        Raises:
+            UsageError: when it cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.TemporaryFile(dir=self.path):
+                pass
+        except OSError as error:
+            raise UsageError(
+                f"the state folder {self.path} cannot be written ({error.strerror}): choose another with --home"
+            ) from error
+
+    def remember(self, study: str, storage: str, tracking: str) -> None:
+        """Note which study was worked on last, and where it lives."""
+        note = {"study": study, "storage": storage, "tracking": tracking}
+        write_atomically(self.path / "last.json", json.dumps(note))
+
+    def last(self) -> dict[str, str]:
+        """Return the note of `remember`, empty when there is none."""
+        try:
+            content: dict[str, str] = json.loads((self.path / "last.json").read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{self.path / 'last.json'} cannot be read ({error}): name the study and --storage") from error
+        return content
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a whole file or nothing, so that a kill leaves the old one."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).replace(path)
+
+
+def check_study_name(name: str) -> str:
+    """Return the name, or raise UsageError: it becomes a folder and an experiment, so it must be plain."""
+    if not _NAME.fullmatch(name) or ".." in name:
+        raise UsageError(
+            f"--name {name!r}: a study name has letters, digits, '.', '_' and '-', begins with a letter or digit, "
+            "and has at most 100 characters"
+        )
+    return name

@@ -1,0 +1,39 @@
+"""Evidence → outcome, in the light of the study: the classifier's verdict, the baseline's output, earlier attempts."""
+
+from __future__ import annotations
+
+from agent.classify import classify, wrong_output
+from agent.outcome import Outcome, OutcomeKind
+from agent.propose.history import ATTEMPTS
+from agent.reasons import Policy
+from agent.store.trial import Trial
+from runners import Measurement, RunRecord, Rung
+from search_spaces import SearchSpace
+
+
+def judge(
+    trial: Trial, record: RunRecord, space: SearchSpace, baseline: Measurement | None, interruptions: int
+) -> Outcome:
+    """Return the outcome of a trial.
+
+    Args:
+        trial: The trial that ran.
+        record: Its evidence.
+        space: The study's space, which knows the parameters' variables.
+        baseline: What the baseline measured, or None while there is none.
+        interruptions: How often this very work ended by the harness's own fault before.
+    """
+    outcome = classify(record, env_names=space.env_names)
+    if outcome.kind is OutcomeKind.MEASURED and trial.work.rung is Rung.FULL:
+        return _with_output_check(outcome, record, baseline)
+    failure = outcome.failure
+    if failure is not None and failure.policy is Policy.RETRY_OURS and interruptions + 1 < ATTEMPTS:
+        return outcome.model_copy(update={"kind": OutcomeKind.INTERRUPTED, "note": f"{failure.reason.value}: again"})
+    return outcome
+
+
+def _with_output_check(outcome: Outcome, record: RunRecord, baseline: Measurement | None) -> Outcome:
+    if record.measurement is None or baseline is None:
+        return outcome
+    failure = wrong_output(record.measurement, baseline)
+    return outcome if failure is None else Outcome(kind=OutcomeKind.FAILED, failure=failure)

@@ -1,0 +1,92 @@
+"""A run as MLflow has it, against the run it should be: equal, to be corrected, or to be replaced. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.mirror import schema
+from agent.mirror.snapshot import MirroredRun
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundRun:
+    """A run as MLflow has it."""
+
+    run_id: str
+    status: str
+    end_ms: int | None
+    tags: Mapping[str, str]
+    params: Mapping[str, str] = field(default_factory=dict)
+    has_metrics: bool = False
+
+    @property
+    def key(self) -> str:
+        """Number of the trial as text; empty for the run of the study itself."""
+        return self.tags.get(schema.TRIAL, "")
+
+    @property
+    def is_sealed(self) -> bool:
+        """True when the run was once written to its end."""
+        return schema.MIRRORED in self.tags
+
+    def has_part_of(self, run: MirroredRun) -> tuple[bool, bool]:
+        """Return whether the params and metrics, and whether the artifacts, are those of `run` already."""
+        _, fixed, artifacts, *_ = [*self.tags.get(schema.MIRRORED, "").split("."), "", ""]
+        return fixed == run.fixed_digest, artifacts == run.artifact_digest
+
+    def has_end_of(self, run: MirroredRun) -> bool:
+        """Return whether status and end are those of `run` already."""
+        return self.status == run.status and (run.end_ms is None or self.end_ms == run.end_ms)
+
+    def is_equal_to(self, run: MirroredRun, tags: Mapping[str, str]) -> bool:
+        """Return whether nothing has to be written: the digest, and everything that the search returned with it."""
+        if self.tags.get(schema.MIRRORED) != run.digest or not self.has_end_of(run):
+            return False
+        if run.end_ms is not None and self.params != run.params:
+            return False
+        # The description may be edited in MLflow's view: it is rewritten only when the run's own content changes.
+        return all(self.tags.get(name) == value for name, value in tags.items() if name != schema.NOTE)
+
+    def must_be_replaced_by(self, run: MirroredRun) -> bool:
+        """Return whether it holds a param or metric that should not be there: MLflow can change and remove neither."""
+        if any(run.params.get(name, value) != value for name, value in self.params.items()):
+            return True
+        if run.status == "RUNNING":
+            return False  # what an earlier end of the study logged may stay; the next end decides
+        has_fixed, _ = self.has_part_of(run)
+        return not self.params.keys() <= run.params.keys() or (self.has_metrics and not has_fixed)
+
+
+def found_run(run: Any) -> FoundRun:
+    """Return MLflow's entity as ours."""
+    return FoundRun(
+        run_id=run.info.run_id,
+        status=run.info.status,
+        end_ms=run.info.end_time,
+        tags=run.data.tags,
+        params=run.data.params,
+        has_metrics=bool(run.data.metrics),
+    )
+
+
+def written_run(run_id: str, run: MirroredRun, tags: Mapping[str, str]) -> FoundRun:
+    """Return what MLflow has after `run` was written."""
+    return FoundRun(
+        run_id=run_id,
+        status=run.status,
+        end_ms=run.end_ms,
+        tags=tags,
+        params=run.params,
+        has_metrics=bool(run.metrics),
+    )
+
+
+def keep_best(runs: list[FoundRun]) -> tuple[dict[str, FoundRun], list[FoundRun]]:
+    """Return one run a trial, by key, and the spare ones: a sealed copy beats a half-written one, then the older."""
+    kept: dict[str, FoundRun] = {}
+    for run in sorted(runs, key=lambda run: not run.is_sealed):
+        kept.setdefault(run.key, run)
+    chosen = {run.run_id for run in kept.values()}
+    return kept, [run for run in runs if run.run_id not in chosen]

@@ -1,0 +1,126 @@
+"""A study as the parent run it should be: specification, facts, best, counts, documents, probes. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+
+from agent.mirror import schema
+from agent.mirror.runs import command_line
+from agent.mirror.snapshot import MetricPoint, MirroredRun, RunStatus, StudySnapshot, StudyStatus
+from agent.mirror.values import flatten, metric, milliseconds, param_values, plain, pretty_json, storable, tag_values
+from agent.outcome import OutcomeKind
+from agent.redaction import redact_text
+from agent.store.trial import Trial
+
+_STATUS: Mapping[StudyStatus, RunStatus] = {"running": "RUNNING", "finished": "FINISHED", "interrupted": "KILLED"}
+PROBES_FILE = "probes.json"
+
+
+def study_run_of(snapshot: StudySnapshot) -> MirroredRun:
+    """Return the parent run of a study. While the study runs it has no metric and no `best.*` param: those stay."""
+    best = next((trial for trial in snapshot.trials if trial.number == snapshot.best), None)
+    is_over = snapshot.status != "running"
+    ended_at = snapshot.ended_at or _last_moment(snapshot)
+    params = param_values(flatten(snapshot.spec), prefix="spec.")
+    if best and is_over:
+        params |= param_values(best.work.resolved, prefix="best.")
+    return MirroredRun(
+        key="",
+        name=snapshot.study,
+        status=_STATUS[snapshot.status],
+        start_ms=milliseconds(snapshot.started_at),
+        end_ms=milliseconds(ended_at) if is_over else None,
+        tags=_tags(snapshot, best),
+        params=params,
+        metrics=tuple(_metrics(snapshot, best)) if is_over else (),
+        texts=_texts(snapshot),
+    )
+
+
+def _last_moment(snapshot: StudySnapshot) -> datetime:
+    return max(
+        [snapshot.started_at, *(trial.closed_at or trial.started_at for trial in snapshot.trials)],
+        key=lambda moment: moment.timestamp(),
+    )
+
+
+def _tags(snapshot: StudySnapshot, best: Trial | None) -> dict[str, str]:
+    tags: dict[str, object] = {
+        schema.STUDY: snapshot.study,
+        schema.RUN_NAME: snapshot.study,
+        schema.NOTE: _note(snapshot, best),
+        "verdict": snapshot.verdict,
+        **{f"count.{name}": str(number) for name, number in _counts(snapshot).items()},
+        **{f"fact.{name}": value for name, value in flatten(snapshot.facts).items()},
+    }
+    if snapshot.probes:
+        tags[schema.TABLES] = json.dumps([{"path": PROBES_FILE, "type": "table"}])
+    if best:
+        tags |= {"best.trial": str(best.number), "best.gain": _gain(snapshot), "best.command": _command(best)}
+        tags |= {f"best.{name}": plain(value) for name, value in best.work.resolved.items()}
+    return tag_values(tags)
+
+
+def _counts(snapshot: StudySnapshot) -> dict[str, int]:
+    kinds = Counter(trial.outcome.kind for trial in snapshot.trials if trial.is_closed and trial.outcome)
+    counts = {kind.value: kinds[kind] for kind in OutcomeKind}
+    in_flight = sum(not trial.is_closed for trial in snapshot.trials)
+    return {**counts, "in_flight": in_flight, "probes": len(snapshot.probes)}
+
+
+def _gain(snapshot: StudySnapshot) -> str:
+    return f"{snapshot.gain:.4f}" if snapshot.gain is not None else ""
+
+
+def _command(best: Trial) -> str:
+    return command_line(best.record.argv, best.record.env) if best.record and best.record.argv else ""
+
+
+def _note(snapshot: StudySnapshot, best: Trial | None) -> str:
+    counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in _counts(snapshot).items() if number)
+    lines = [f"**{snapshot.verdict or snapshot.status}**", counts]
+    if best:
+        gain = f", {_gain(snapshot)} times the baseline" if snapshot.gain is not None else ""
+        lines += [f"Best: trial {best.number}{gain}", f"    {_command(best)}"]
+    return redact_text("\n\n".join(line for line in lines if line.strip()))
+
+
+def _metrics(snapshot: StudySnapshot, best: Trial | None) -> list[MetricPoint]:
+    value = best.outcome.value if best and best.outcome else None
+    return metric("gain", snapshot.gain) + metric("objective", value)
+
+
+def _texts(snapshot: StudySnapshot) -> dict[str, str]:
+    texts = {name: storable(redact_text(text)) for name, text in snapshot.documents.items()}
+    texts |= {"spec.json": pretty_json(snapshot.spec), "environment.json": pretty_json(snapshot.facts)}
+    if snapshot.probes:
+        texts[PROBES_FILE] = _table(snapshot.probes)
+    return texts
+
+
+def _table(probes: tuple[Trial, ...]) -> str:
+    """The form that MLflow's view shows as a table: column names, then rows."""
+    names = sorted({name for probe in probes for name in probe.work.resolved})
+    columns = ["number", "stage", "rung", "outcome", "pass_us", "reason", "decisive_line", "wall_s", *names]
+    rows = [_row(probe, names) for probe in probes]
+    return storable(redact_text(json.dumps({"columns": columns, "data": rows}, indent=1, ensure_ascii=False)))
+
+
+def _row(probe: Trial, names: list[str]) -> list[object]:
+    outcome, record, work = probe.outcome, probe.record, probe.work
+    failure = outcome.failure if outcome else None
+    measured = record.probe if record else None
+    return [
+        probe.number,
+        work.stage,
+        work.rung.value,
+        outcome.kind.value if outcome else "",
+        measured.pass_us if measured else None,
+        failure.reason.value if failure else "",
+        redact_text(failure.decisive.text.strip()) if failure and failure.decisive else "",
+        record.wall_s if record else None,
+        *(work.resolved.get(name) for name in names),
+    ]

@@ -1,0 +1,175 @@
+"""Trials as Ray tasks: resources are asked for, the task owns its process tree, and Ray never runs one twice.
+
+The only module that imports Ray. Ray's token authentication stays on (its default since 2.5x), since its sockets do
+not keep to the loopback interface (seen on 2.60).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runners.contract import EngineSettings, RunRecord, TrialRequest
+from runners.registry import make_runner
+
+if TYPE_CHECKING:
+    import ray
+
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Ray's own memory monitor would kill a trial that is only loading weights; host memory is the classifier's matter.
+    "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+}
+OBJECT_STORE_BYTES = 80 * 2**20  # the smallest Ray accepts: only small JSON texts go through it
+
+
+class PoolError(RuntimeError):
+    """Ray cannot be started or reached, or lacks the resources; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A batch of requests that a Ray task is working on."""
+
+    reference: ray.ObjectRef
+    requests: tuple[TrialRequest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The task is gone without an answer: a killed worker, a lost node, or a fault of our own."""
+
+    why: str
+
+
+class RayPool:
+    """A Ray cluster as a place to run trials: a local one of its own, or one that is already there."""
+
+    def __init__(self, address: str | None = None, *, num_cpus: int | None = None) -> None:
+        self._address = address
+        self._num_cpus = num_cpus
+        self._folder: Path | None = None
+
+    def start(self) -> None:
+        """Start a local Ray, or connect to the one at the address.
+
+        Raises:
+            PoolError: when Ray does not come up.
+        """
+        for name, value in QUIET.items():
+            os.environ.setdefault(name, value)
+        import ray
+
+        # Said once by Ray at every start, about a default that we want.
+        logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
+        try:
+            ray.init(**self._arguments())
+        except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
+            self._remove_folder()
+            where = f"Ray at {self._address}" if self._address else "a local Ray"
+            raise PoolError(f"cannot start {where}: {str(error).splitlines()[0]}") from error
+
+    def _arguments(self) -> dict[str, object]:
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
+        if self._address is not None:
+            return {"address": self._address, **quiet}
+        self._folder = Path(tempfile.mkdtemp(prefix="agent-ray-", dir="/tmp"))  # noqa: S108 - socket paths must stay short
+        return {
+            "include_dashboard": False,
+            "num_cpus": self._num_cpus,
+            "object_store_memory": OBJECT_STORE_BYTES,
+            "_temp_dir": str(self._folder),
+            **quiet,
+        }
+
+    def require(self, settings: EngineSettings) -> None:
+        """Raise PoolError when the cluster does not have what one trial of the study needs."""
+        import ray
+
+        available = ray.cluster_resources()
+        for resource, amount in _resources(settings).items():
+            name = resource.removeprefix("num_").upper().rstrip("S")
+            if available.get(name, 0) < amount:
+                raise PoolError(
+                    f"a trial needs {amount} {name}s and Ray has {available.get(name, 0):g}: "
+                    f"choose fewer ranks with --tp, or add nodes"
+                )
+
+    def submit(self, requests: Sequence[TrialRequest]) -> Running:
+        """Start a batch of requests of one rung as one task and return at once."""
+        import ray
+
+        task = ray.remote(max_retries=0, **_resources(requests[0].settings))(execute)
+        return Running(task.remote([request.model_dump_json() for request in requests]), tuple(requests))
+
+    def wait(self, running: Sequence[Running], timeout_s: float) -> list[Running]:
+        """Return those that have ended, after at most `timeout_s`."""
+        import ray
+
+        done, _ = ray.wait([task.reference for task in running], num_returns=1, timeout=timeout_s)
+        return [task for task in running if task.reference in done]
+
+    def result(self, task: Running) -> list[RunRecord] | Lost:
+        """Return the records of an ended task, in the order of its requests, or how it was lost."""
+        import ray
+        from ray.exceptions import RayError, RayTaskError
+
+        try:
+            return [RunRecord.model_validate_json(text) for text in ray.get(task.reference)]
+        except RayTaskError as error:
+            return Lost(f"the runner failed: {str(error).strip().splitlines()[-1]}")
+        except RayError as error:
+            return Lost(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+
+    def cancel(self, task: Running) -> None:
+        """End a task at once; its warden then ends everything the task started."""
+        import ray
+
+        ray.cancel(task.reference, force=True)
+
+    def stop(self) -> None:
+        """Disconnect, and end a local Ray with everything it wrote."""
+        import ray
+
+        ray.shutdown()
+        self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+def _resources(settings: EngineSettings) -> dict[str, int]:
+    """One CPU for each rank on a CPU node; on GPUs the ranks' own, and a CPU for the task itself."""
+    if settings.device == "cuda":
+        return {"num_gpus": settings.num_ranks, "num_cpus": 1}
+    return {"num_cpus": settings.num_ranks}
+
+
+def execute(texts: list[str]) -> list[str]:
+    """Run in the Ray worker: JSON requests in, JSON records out."""
+    from runners.contract import Rung
+
+    requests = [_with_gpus(TrialRequest.model_validate_json(text)) for text in texts]
+    runner = make_runner(requests[0].settings.engine)
+    if requests[0].rung is Rung.PROBE:
+        records = runner.run_probes(requests)
+    else:
+        records = [runner.run(request) for request in requests]
+    return [record.model_dump_json() for record in records]
+
+
+def _with_gpus(request: TrialRequest) -> TrialRequest:
+    """Pass on the GPUs that Ray gave this task; everything else of the worker's environment stays behind."""
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if request.settings.device != "cuda" or gpus is None:
+        return request
+    return request.model_copy(update={"environment": {**request.environment, "CUDA_VISIBLE_DEVICES": gpus}})

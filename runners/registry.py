@@ -1,0 +1,32 @@
+"""Engine name → runner. A runner is imported only when it is asked for, so that start-up stays light."""
+
+from __future__ import annotations
+
+import importlib
+
+from runners.contract import Runner
+
+BUILT_IN = {"torch": "runners.torch_runner:TorchRunner"}
+
+
+class UnknownEngineError(ValueError):
+    """No engine of that name; the text lists the known ones."""
+
+
+def make_runner(engine: str) -> Runner:
+    """Return the runner of a built-in engine, or of `package.module:Class` for an engine of one's own.
+
+    Raises:
+        UnknownEngineError: when there is no such engine or it cannot be imported.
+    """
+    target = BUILT_IN.get(engine, engine)
+    module_name, _, attribute = target.partition(":")
+    if not attribute:
+        raise UnknownEngineError(
+            f"no engine '{engine}'. Known: {', '.join(sorted(BUILT_IN))}; an engine of your own is 'package.module:Class'."
+        )
+    try:
+        runner: Runner = getattr(importlib.import_module(module_name), attribute)()
+    except (ImportError, AttributeError) as error:
+        raise UnknownEngineError(f"engine '{engine}' cannot be loaded: {error}.") from error
+    return runner

@@ -1,0 +1,127 @@
+"""The segments in /dev/shm that a launch leaves behind: which are its own, and how they go away.
+
+A killed engine leaves hundreds of megabytes there, and the next start dies of it (SIGBUS, "No space left on device").
+But /dev/shm is shared with everybody, with other containers too, so a segment is removed only on evidence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat as stat_module
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from runners.processes import ProcessKey, all_pids, read_bytes
+
+SHM_ROOT = Path("/dev/shm")  # noqa: S108 - not a temporary file, but where the kernel shows shared memory
+IPC_NAMES = re.compile(
+    r"psm_|sem\.|torch_|nccl-|cuda\.shm\.|sglang_|sgl_shm_|multi_tokenizer_args_|__KMP_REGISTERED_LIB_|pym-"
+)
+"""Names that Python, PyTorch, NCCL, CUDA, SGLang, vLLM and OpenMP give to their segments."""
+INITIAL_PID_NAMESPACE = "pid:[4026531836]"
+"""The namespace that sees every process of the host. Source: PROC_PID_INIT_INO in the kernel's proc_ns.h."""
+LOOK_INTERVAL_S = 0.25
+
+
+class Segment(NamedTuple):
+    """One entry of /dev/shm; a name may be used again, with another inode."""
+
+    name: str
+    inode: int
+
+
+class SharedMemoryGuard:
+    """Knows what was in /dev/shm before a launch, finds out what the launch uses, and removes what it left."""
+
+    def __init__(self) -> None:
+        """Take note of what is there now."""
+        self._before = _segments()
+        self._own: set[Segment] = set()
+        self._looked_at: set[Segment] = set()
+        self._look_again_at = 0.0
+
+    def has_news(self) -> bool:
+        """Return whether there are new segments that `attribute` should look at, not too often."""
+        if time.monotonic() < self._look_again_at:
+            return False
+        return bool(_segments() - self._before - self._looked_at)
+
+    def attribute(self, pids: Iterable[int]) -> None:
+        """Take the new segments that these processes of the launch have mapped or open for the launch's own."""
+        self._look_again_at = time.monotonic() + LOOK_INTERVAL_S
+        new = _segments() - self._before
+        used = _used_names(pids)
+        self._own.update(segment for segment in new if segment.name in used)
+        self._looked_at = new
+
+    def clean(self, seen: Iterable[ProcessKey]) -> tuple[str, ...]:
+        """Remove the dead launch's segments; return the names of those that could not be removed.
+
+        Args:
+            seen: processes that belonged to the launch; their pids stand in the names of some segments.
+        """
+        pids = {key.pid for key in seen}
+        ours = [segment for segment in _segments() - self._before if self._is_ours(segment, pids)]
+        if not ours:
+            return ()
+        used = _used_names(all_pids())
+        return tuple(sorted(segment.name for segment in ours if segment.name not in used and not _remove(segment)))
+
+    def _is_ours(self, segment: Segment, pids: set[int]) -> bool:
+        if segment in self._own:
+            return True
+        if not IPC_NAMES.match(segment.name):
+            return False
+        return _sees_all_processes() or not pids.isdisjoint(int(digits) for digits in re.findall(r"\d+", segment.name))
+
+
+def _sees_all_processes() -> bool:
+    """True when "no process uses it" can be trusted: in a container, /dev/shm may be shared with processes out of sight."""
+    return os.readlink("/proc/self/ns/pid") == INITIAL_PID_NAMESPACE  # noqa: PTH115 - a name of the kernel, no path
+
+
+def _segments() -> set[Segment]:
+    """Return our own regular files in /dev/shm."""
+    found: set[Segment] = set()
+    if not SHM_ROOT.is_dir():
+        return found
+    for entry in os.scandir(SHM_ROOT):
+        try:
+            stat = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        if stat_module.S_ISREG(stat.st_mode) and stat.st_uid == os.geteuid():
+            found.add(Segment(entry.name, stat.st_ino))
+    return found
+
+
+def _used_names(pids: Iterable[int]) -> set[str]:
+    """Return the names in /dev/shm that these processes have mapped or open."""
+    prefix = f"{SHM_ROOT}/"
+    used: set[str] = set()
+    for pid in pids:
+        maps = (read_bytes(f"/proc/{pid}/maps") or b"").decode(errors="replace")
+        used.update(line.split(prefix, 1)[1] for line in maps.splitlines() if prefix in line)
+        used.update(target.removeprefix(prefix) for target in _open_files(pid) if target.startswith(prefix))
+    return used
+
+
+def _open_files(pid: int) -> list[str]:
+    targets: list[str] = []
+    try:
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            targets.append(os.readlink(entry.path))  # noqa: PTH115 - as above
+    except OSError:
+        return targets  # gone, or not ours to look at
+    return targets
+
+
+def _remove(segment: Segment) -> bool:
+    try:
+        (SHM_ROOT / segment.name).unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True

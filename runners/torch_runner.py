@@ -1,0 +1,200 @@
+"""Runs the embedded torch engine: its command line, its phases, and its result read back as evidence."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from runners.contract import (
+    Command,
+    Deadlines,
+    EffectProof,
+    EngineSettings,
+    Exit,
+    Latency,
+    LevelMeasurement,
+    LogLine,
+    Measurement,
+    Phase,
+    ProbedCall,
+    ProbeMeasurement,
+    Resolution,
+    Rewrite,
+    Rung,
+    RunRecord,
+    TrialRequest,
+)
+from runners.lifecycle import LaunchPlan, launch
+from search_spaces import Assignment, Facts
+
+PHASE_PATTERNS = tuple((rf"^\[torch_engine [\d.]+\] rank=0 phase={phase.value}\b", phase) for phase in Phase)
+OUTPUT_TOKENS_KEPT = 64
+"""Greedy tokens of each request kept in the record; the rest stays in the result file."""
+PROBE_TIMEOUT_S = 45
+
+
+class TorchRunner:
+    """Runner of the torch engine."""
+
+    name = "torch"
+    rungs = (Rung.RESOLVE, Rung.PROBE, Rung.FULL)
+
+    def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
+        """Return what would run: with a single rank there is nothing to exchange, so nothing to choose."""
+        if settings.num_ranks > 1 or not assignment.get("expert_parallel", False):
+            return Resolution(assignment=assignment)
+        rewrite = Rewrite(
+            parameter="expert_parallel", requested=True, resolved=False, why="a single rank holds every expert anyway"
+        )
+        return Resolution(assignment={**assignment, "expert_parallel": False}, rewrites=(rewrite,))
+
+    def command(self, request: TrialRequest) -> Command:
+        """Return the argument list of a full launch; what the assignment sets in the environment goes beside it."""
+        argv = [sys.executable, "-m", "runners.torch_engine", *_flags(request)]
+        return Command(argv=tuple(argv), env=dict(request.variables))
+
+    def run(self, request: TrialRequest) -> RunRecord:
+        """Launch the engine, wait for its end and read its result."""
+        result = Path(request.artifact_dir) / "result.json"
+        command = self.command(request)
+        argv = (*command.argv, "--result", str(result))
+        plan = LaunchPlan(phase_patterns=PHASE_PATTERNS)
+        record = launch(request, Command(argv=argv, env=command.env), plan)
+        content = _read_json(result)
+        if content is None:
+            return record
+        return record.model_copy(update={"measurement": _measurement(content), "effects": tuple(_effects(content))})
+
+    def run_probes(self, requests: Sequence[TrialRequest]) -> list[RunRecord]:
+        """Run the probes one after the other from one fork server, which imports torch once."""
+        folder = Path(requests[0].artifact_dir)
+        orders, results = folder / "probes.jsonl", folder / "probe-results.jsonl"
+        for request in requests:
+            Path(request.artifact_dir).mkdir(parents=True, exist_ok=True)
+        orders.write_text("".join(_probe_order(request) for request in requests), encoding="utf-8")
+        argv = (sys.executable, "-m", "runners.torch_engine.probe", "--requests", str(orders), "--results", str(results))
+        limit = 30.0 + PROBE_TIMEOUT_S * len(requests)
+        deadlines = Deadlines(phase_default_s=limit, no_progress_s=limit)
+        server = launch(requests[0].model_copy(update={"deadlines": deadlines}), Command(argv=argv), LaunchPlan())
+        answers = {answer["id"]: answer for answer in _read_lines(results)}
+        return [_probe_record(request, answers.get(str(request.trial)), server) for request in requests]
+
+
+def _flags(request: TrialRequest) -> Iterable[str]:
+    settings, workload = request.settings, request.workload
+    flags: dict[str, object] = {"device": settings.device, "tp": settings.num_ranks, **settings.options}
+    flags |= {"concurrency": ",".join(map(str, workload.concurrency)), "seed": workload.seed}
+    for name in ("prompt_tokens", "output_tokens", "requests"):
+        if (value := getattr(workload, name)) is not None:
+            flags[name.replace("_", "-")] = value
+    flags |= request.options
+    for name, value in flags.items():
+        yield f"--{name}"
+        yield str(value)
+
+
+def _probe_order(request: TrialRequest) -> str:
+    order = {
+        "id": str(request.trial),
+        "argv": list(_flags(request)),
+        "env": dict(request.variables),
+        "log": str(Path(request.artifact_dir) / "engine.log"),
+        "timeout_s": PROBE_TIMEOUT_S,
+    }
+    return json.dumps(order) + "\n"
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    """Return the engine's result, or None when it wrote none (it writes the file whole, at the end)."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return content
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the complete lines: a probe server that was killed may have left half of one."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def _measurement(content: Mapping[str, Any]) -> Measurement:
+    collectives, floor = content.get("collectives") or {}, content.get("floor") or {}
+    outputs = content.get("outputs") or []
+    extra = {f"floor_{name}" if not name.startswith("floor") else name: value for name, value in floor.items()}
+    if content.get("min_logit_margin") is not None:
+        extra["min_logit_margin"] = content["min_logit_margin"]
+    return Measurement(
+        levels=tuple(_level(level) for level in content["levels"]),
+        outputs=tuple(tuple(row[:OUTPUT_TOKENS_KEPT]) for row in outputs),
+        collective_us_per_call=_us_per_call(collectives),
+        extra={name: float(value) for name, value in extra.items() if isinstance(value, int | float)},
+    )
+
+
+def _us_per_call(collectives: Mapping[str, Any]) -> float | None:
+    """Return the time of one call in the mode that was served in."""
+    value = collectives.get("us_per_call")
+    if isinstance(value, Mapping):
+        value = value.get("graph") if value.get("graph") is not None else value.get("eager")
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _level(level: Mapping[str, Any]) -> LevelMeasurement:
+    return LevelMeasurement(
+        concurrency=level["concurrency"],
+        output_tok_per_s=level["output_tok_per_s"],
+        ttft_ms=Latency(p50=level["ttft_ms"]["p50"], p99=level["ttft_ms"]["p99"]),
+        tpot_ms=Latency(p50=level["tpot_ms"]["p50"], p99=level["tpot_ms"]["p99"]),
+        step_ms_p50=level["step_ms"]["p50"],
+        verify_steps_per_s=level["verify_steps_per_s"],
+        acceptance_length=level["acceptance_length"],
+        acceptance_per_position=tuple(level["acceptance_per_position"]),
+    )
+
+
+def _effects(content: Mapping[str, Any]) -> Iterable[EffectProof]:
+    for effect in content.get("effects") or ():
+        yield EffectProof(**{name: effect[name] for name in ("parameter", "requested", "effective", "evidence")})
+
+
+def _probe_record(request: TrialRequest, answer: Mapping[str, Any] | None, server: RunRecord) -> RunRecord:
+    """Return one probe's evidence; a probe that the server never answered was lost, and blames nothing."""
+    common = {"argv": server.argv, "env": dict(request.variables), "leftovers": server.leftovers, "node": server.node}
+    if answer is None:
+        exit_ = Exit(code=server.exit.code, signal=server.exit.signal, cause="lost")
+        log = {"log_path": server.log_path, "excerpt": server.excerpt}
+        return RunRecord(exit=exit_, phase=server.phase, wall_s=server.wall_s, **log, **common)
+    log_path = Path(request.artifact_dir) / "engine.log"
+    lines = (answer.get("error") or "").splitlines()
+    exit_ = Exit(
+        code=answer.get("exit_code"),
+        signal=answer.get("signal"),
+        requested=bool(answer.get("timed_out")),
+        cause="deadline" if answer.get("timed_out") else "exited",
+    )
+    return RunRecord(
+        exit=exit_,
+        phase=Phase(answer.get("phase") or Phase.SPAWN),
+        wall_s=answer["seconds"],
+        log_path=str(log_path) if log_path.exists() else None,
+        log_lines=len(lines),
+        excerpt=tuple(LogLine(number=number, text=text) for number, text in enumerate(lines, start=1)),
+        probe=_probe_measurement(answer) if answer["ok"] else None,
+        **common,
+    )
+
+
+def _probe_measurement(answer: Mapping[str, Any]) -> ProbeMeasurement:
+    names = ("op", "bytes", "mode", "us_p50", "us_p10", "us_p90")
+    return ProbeMeasurement(
+        pass_us=answer["pass_us"],
+        calls_per_pass=answer["calls_per_pass"],
+        calls=tuple(ProbedCall(**{name: call[name] for name in names}) for call in answer["calls"]),
+    )

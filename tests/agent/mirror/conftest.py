@@ -1,0 +1,82 @@
+"""Real SQLite stores of MLflow, made once: creating one costs seconds. Each test has a study name of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.mirror import MlflowMirror, default_artifact_root, default_tracking_uri
+from agent.mirror.client import connect
+
+
+@dataclass(frozen=True)
+class Store:
+    home: Path
+    client: Any
+
+    def mirror(self, client: Any = None, **options: Any) -> MlflowMirror:
+        root = default_artifact_root(self.home)
+        return MlflowMirror(default_tracking_uri(self.home), artifact_root=root, client=client or self.client, **options)
+
+
+def _store(home: Path) -> Store:
+    return Store(home, connect(default_tracking_uri(home)))
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return _store(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="session")
+def other_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return _store(tmp_path_factory.mktemp("other-store"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _environment() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID"):
+            patch.delenv(name, raising=False)
+        yield
+
+
+class Killed(BaseException):
+    """The mirror's process is gone."""
+
+
+class DyingClient:
+    """Passes calls on until `calls` of them were made, then dies: before the call, or after it took effect."""
+
+    def __init__(self, client: Any, calls: int, *, after: bool) -> None:
+        self._client, self._left, self._after = client, calls, after
+        self.names: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._client, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            self.names.append(name)
+            self._left -= 1
+            if self._left < 0 and not self._after:
+                raise Killed
+            result = method(*args, **options)
+            if self._left < 0:
+                raise Killed
+            return result
+
+        return call
+
+
+@pytest.fixture
+def dying() -> type[DyingClient]:
+    return DyingClient
+
+
+@pytest.fixture
+def killed() -> type[Killed]:
+    return Killed

@@ -1,0 +1,158 @@
+"""Trials and studies to mirror, made by hand, and a reader that gives back everything MLflow has of one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from agent.mirror import StudySnapshot
+from agent.outcome import Failure, Outcome, OutcomeKind
+from agent.reasons import Policy, Reason
+from agent.store.trial import Kind, Trial, Work
+from runners import Exit, Latency, LevelMeasurement, LogLine, Measurement, Phase, ProbeMeasurement, RunRecord, Rung
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FACTS = {"gpu_arch": "sm_90", "cuda": "13.0", "engine_version": "0.5.13", "packages": {"torch": "2.9"}, "links": "pcie"}
+BASE = {"allreduce": "nccl", "draft_len": 0, "graphs": True}
+SECRET = "hunter2-hunter2"
+
+
+def record(*, phase: Phase = Phase.SERVE, **more: Any) -> RunRecord:
+    argv = ("serve", "--model", "a model", "--api-key", SECRET)
+    fields = {"exit": Exit(code=0), "phase": phase, "phase_s": {Phase.SPAWN: 1.5, phase: 2.5}, "wall_s": 4.25}
+    return RunRecord(**{**fields, "argv": argv, "env": {"NCCL_ALGO": "Tree"}, "node": "n1", **more})
+
+
+def measurement(scale: float = 1.0) -> Measurement:
+    levels = tuple(
+        LevelMeasurement(
+            concurrency=concurrency,
+            output_tok_per_s=100.0 * concurrency * scale,
+            ttft_ms=Latency(p50=5.0, p99=9.0),
+            tpot_ms=Latency(p50=10.0, p99=14.0),
+            step_ms_p50=20.0,
+            verify_steps_per_s=50.0,
+            acceptance_length=2.5,
+            acceptance_per_position=(0.9 / concurrency, 0.5 / concurrency),
+        )
+        for concurrency in (8, 1)
+    )
+    return Measurement(levels=levels, collective_us_per_call=17.0, extra={"floor_ms": 0.5})
+
+
+def trial(number: int, *, study: str = "s", kind: Kind = Kind.SEARCH, **more: Any) -> Trial:
+    """A closed, measured trial, unless `more` says otherwise."""
+    resolved = {**BASE, "draft_len": number}
+    work = Work(kind=kind, rung=Rung.FULL, requested=resolved, resolved=resolved, stage="one change", base=BASE)
+    started = START + timedelta(minutes=number)
+    fields: dict[str, Any] = {
+        "work": work,
+        "started_at": started,
+        "closed_at": started + timedelta(seconds=30),
+        "outcome": Outcome(kind=OutcomeKind.MEASURED, value=280.0 + number),
+        "record": record(measurement=measurement()),
+        "facts": FACTS,
+    }
+    return Trial(study=study, number=number, cookie="c", lease=None, **{**fields, **more})
+
+
+def failed(number: int, *, study: str = "s", **more: Any) -> Trial:
+    failure = Failure(
+        reason=Reason.UNSUPPORTED_ARCH,
+        rule="A001",
+        confidence=1.0,
+        phase=Phase.CAPTURE_GRAPHS,
+        decisive=LogLine(number=17, text=f"no kernel image for sm_90, HF_TOKEN={SECRET}"),
+        blames=("allreduce",),
+        policy=Policy.DEAD_AT_ONCE,
+        cure="Use another backend.",
+    )
+    outcome = Outcome(kind=OutcomeKind.FAILED, failure=failure, note="seen twice")
+    return trial(number, study=study, **{"outcome": outcome, "record": record(phase=Phase.CAPTURE_GRAPHS), **more})
+
+
+def in_flight(number: int, *, study: str = "s") -> Trial:
+    return trial(number, study=study, closed_at=None, outcome=None, record=None)
+
+
+def rewritten(number: int, *, study: str = "s") -> Trial:
+    work = trial(number).work.model_copy(update={"requested": {**BASE, "draft_len": 99}})
+    return trial(number, study=study, work=work)
+
+
+def probe(number: int, *, study: str = "s") -> Trial:
+    work = Work(kind=Kind.PROBE, rung=Rung.PROBE, requested=BASE, resolved=BASE)
+    seen = record(probe=ProbeMeasurement(pass_us=900.0, calls_per_pass=122))
+    outcome = Outcome(kind=OutcomeKind.MEASURED, value=900.0)
+    return trial(number, study=f"{study}/probes", work=work, record=seen, outcome=outcome)
+
+
+def with_files(item: Trial, folder: Path) -> Trial:
+    """The trial with a log, stacks and a result on disk."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "engine.log").write_text(f"starting\n--api-key {SECRET}\nsaid {SECRET}\nKeyError: 12\n")
+    (folder / "stacks").write_text("Thread 1: all_reduce\n")
+    (folder / "result.json").write_text('{"completed": 8}\n')
+    assert item.record is not None
+    paths = {"log_path": str(folder / "engine.log"), "stacks_path": str(folder / "stacks")}
+    return item.model_copy(update={"record": item.record.model_copy(update=paths), "artifact_dir": str(folder)})
+
+
+def snapshot(study: str, trials: tuple[Trial, ...], **more: Any) -> StudySnapshot:
+    fields: dict[str, Any] = {
+        "spec": {"engine": "torch", "workload": {"concurrency": [1, 8]}, "options": {"api_key": SECRET}},
+        "facts": FACTS,
+        "status": "finished",
+        "started_at": START,
+        "ended_at": START + timedelta(hours=1),
+    }
+    return StudySnapshot(study=study, trials=trials, **{**fields, **more})
+
+
+def rich(study: str, folder: Path) -> StudySnapshot:
+    """A study with one of everything that can be mirrored."""
+    slower = Outcome(kind=OutcomeKind.SLOWER, note="stopped early")
+    interrupted = Outcome(kind=OutcomeKind.INTERRUPTED)
+    trials = (
+        with_files(trial(0, study=study, kind=Kind.BASELINE), folder / "0"),
+        with_files(failed(1, study=study), folder / "1"),
+        rewritten(2, study=study),
+        trial(3, study=study, outcome=slower),
+        trial(4, study=study, outcome=interrupted, record=None),
+    )
+    documents = {"dead_ends.json": "[]", "dead_ends.md": "# none", "dead_ends.html": "<p>", "report.md": "# Report"}
+    more = {"documents": documents, "dead_ends": {1: ("D1", "D2")}, "best": 2, "gain": 1.25, "verdict": "gain"}
+    return snapshot(study, trials, probes=(probe(0, study=study),), **more)
+
+
+def dump(client: Any, study: str) -> dict[str, dict[str, Any]]:
+    """Everything that MLflow shows of a study, by trial, free of its own random ids and of the study's name."""
+    experiment = client.get_experiment_by_name(study)
+    runs = list(client.search_runs([experiment.experiment_id], max_results=1000))
+    shown = {run.data.tags.get("agent.trial", "study"): _dump_run(client, run, study) for run in runs}
+    assert len(shown) == len(runs), "two runs of one trial"
+    return shown
+
+
+def _dump_run(client: Any, run: Any, study: str) -> dict[str, Any]:
+    parent = run.data.tags.get("mlflow.parentRunId")
+    tags = {k: v for k, v in run.data.tags.items() if k not in ("agent.mirrored", "mlflow.parentRunId")}
+    return {
+        "info": (run.info.status, run.info.start_time, run.info.end_time, run.info.run_name.replace(study, "S")),
+        "parent": client.get_run(parent).data.tags.get("agent.trial", "study") if parent else None,
+        "parent_is_active": client.get_run(parent).info.lifecycle_stage == "active" if parent else True,
+        "tags": {name: value.replace(study, "S") for name, value in tags.items()},
+        "params": run.data.params,
+        "metrics": {
+            name: sorted((m.step, m.value, m.timestamp) for m in client.get_metric_history(run.info.run_id, name))
+            for name in run.data.metrics
+        },
+        "artifacts": artifacts(run),
+    }
+
+
+def artifacts(run: Any) -> dict[str, str]:
+    """Text of every artifact of a run on a local disk."""
+    root = Path(run.info.artifact_uri.removeprefix("file://"))
+    return {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.is_file()}

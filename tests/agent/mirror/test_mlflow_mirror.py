@@ -1,0 +1,218 @@
+"""MLflow equals the storage: from any state, without duplicates, and a second sync changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.outcome import Outcome, OutcomeKind
+from tests.agent.mirror.samples import SECRET, dump, failed, in_flight, rich, snapshot, trial
+
+
+def test_a_second_sync_changes_nothing(store: Any, tmp_path: Path) -> None:
+    study = rich("twice", tmp_path)
+    first = store.mirror().sync(study)
+    before = dump(store.client, "twice")
+    second = store.mirror().sync(study)
+    assert (first.created, first.updated, first.unchanged, first.removed) == (6, 0, 0, 0)
+    assert (second.created, second.updated, second.unchanged, second.removed) == (0, 0, 6, 0)
+    assert dump(store.client, "twice") == before
+
+
+def test_a_second_sync_writes_nothing(store: Any, tmp_path: Path, dying: Any) -> None:
+    study = rich("no-writes", tmp_path)
+    store.mirror().sync(study)
+    client = dying(store.client, 1000, after=True)
+    store.mirror(client).sync(study)
+    assert set(client.names) == {"get_experiment_by_name", "search_runs"}
+
+
+def test_statuses_and_times_are_those_of_the_storage(store: Any, tmp_path: Path) -> None:
+    study = rich("statuses", tmp_path)
+    store.mirror().sync(study)
+    shown = dump(store.client, "statuses")
+    assert [shown[str(n)]["info"][0] for n in range(5)] == ["FINISHED", "FAILED", "FINISHED", "KILLED", "KILLED"]
+    for item in study.trials:
+        times = (int(item.started_at.timestamp() * 1000), int(item.closed_at.timestamp() * 1000))
+        assert shown[str(item.number)]["info"][1:3] == times
+    assert shown["study"]["info"][0] == "FINISHED"
+
+
+def test_an_unfinished_trial_is_running_and_is_killed_once_nobody_runs_it(store: Any) -> None:
+    running = snapshot("in-flight", (in_flight(0, study="in-flight"),), status="running", ended_at=None)
+    store.mirror().sync(running)
+    assert {run["info"][0] for run in dump(store.client, "in-flight").values()} == {"RUNNING"}
+    assert store.mirror().sync(running).unchanged == 2
+    store.mirror().sync(replace(running, status="interrupted", ended_at=running.started_at))
+    assert {run["info"][0] for run in dump(store.client, "in-flight").values()} == {"KILLED"}
+
+
+def test_live_mirroring_and_a_rebuild_from_nothing_give_the_same(store: Any, other_store: Any, tmp_path: Path) -> None:
+    study = rich("live", tmp_path)
+    mirror = store.mirror()
+    mirror.open_study(replace(study, trials=(), probes=(), status="running", best=None, gain=None, documents={}))
+    mirror.mirror_trial(in_flight(0, study="live"))
+    for item in study.trials:
+        mirror.mirror_trial(item)
+    mirror.sync(study)
+    other_store.mirror().sync(study)
+    assert dump(store.client, "live") == dump(other_store.client, "live")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before-a-call", "after-a-call"])
+def test_a_mirror_killed_at_any_call_is_repaired_by_a_sync(
+    store: Any, tmp_path: Path, dying: Any, killed: Any, after: bool
+) -> None:
+    def study_named(name: str) -> Any:
+        few = rich(name, tmp_path)
+        return replace(few, trials=few.trials[:2], best=0)
+
+    reference = f"killed-{after}"
+    client = dying(store.client, 1000, after=after)
+    store.mirror(client).sync(study_named(reference))
+    expected = dump(store.client, reference)
+    for calls in range(len(client.names)):
+        name = f"{reference}-{calls}"
+        with pytest.raises(killed):
+            store.mirror(dying(store.client, calls, after=after)).sync(study_named(name))
+        store.mirror().sync(study_named(name))
+        assert dump(store.client, name) == expected, client.names[calls]
+
+
+def test_a_correction_killed_at_any_call_is_repaired_by_a_sync(store: Any, dying: Any, killed: Any) -> None:
+    def before(name: str) -> Any:
+        return snapshot(name, (trial(0, study=name), failed(1, study=name)))
+
+    def later(name: str) -> Any:
+        slower = trial(1, study=name, outcome=Outcome(kind=OutcomeKind.SLOWER))
+        return replace(before(name), trials=(failed(0, study=name), slower), spec={"engine": "vllm"})
+
+    store.mirror().sync(before("fix"))
+    client = dying(store.client, 1000, after=True)
+    report = store.mirror(client).sync(later("fix"))
+    assert (report.created, report.updated) == (0, 3)
+    expected = dump(store.client, "fix")
+    assert expected["1"]["tags"].keys().isdisjoint({"reason", "rule", "blames"})
+    for calls in range(len(client.names)):
+        name = f"fix-{calls}"
+        store.mirror().sync(before(name))
+        with pytest.raises(killed):
+            store.mirror(dying(store.client, calls, after=True)).sync(later(name))
+        store.mirror().sync(later(name))
+        assert dump(store.client, name) == expected, client.names[calls]
+
+
+def test_what_somebody_changed_or_deleted_is_put_right(store: Any) -> None:
+    study = snapshot("touched", tuple(trial(n, study="touched") for n in range(4)))
+    report = store.mirror().sync(study)
+    expected = dump(store.client, "touched")
+    runs = {r.data.tags.get("agent.trial"): r.info for r in store.client.search_runs([report.experiment_id])}
+    store.client.set_tag(runs["0"].run_id, "outcome", "failed")
+    store.client.update_run(runs["1"].run_id, status="RUNNING")
+    store.client.delete_run(runs["2"].run_id)
+    store.client.log_param(runs["3"].run_id, "stray", "1")
+    repaired = store.mirror().sync(study)
+    assert (repaired.created, repaired.updated, repaired.unchanged) == (1, 3, 1)
+    assert dump(store.client, "touched") == expected
+
+
+def test_a_description_edited_in_the_view_stays(store: Any) -> None:
+    study = snapshot("note", (failed(0, study="note"),))
+    store.mirror().sync(study)
+    found = store.client.search_runs([store.mirror().sync(study).experiment_id])
+    child = next(run.info.run_id for run in found if "agent.trial" in run.data.tags)
+    store.client.set_tag(child, "mlflow.note.content", "my own words")
+    assert store.mirror().sync(study).unchanged == 2
+    assert dump(store.client, "note")["0"]["tags"]["mlflow.note.content"] == "my own words"
+
+
+def test_duplicates_and_runs_of_unknown_trials_go_foreign_runs_stay(store: Any) -> None:
+    study = snapshot("spare", (trial(0, study="spare"),))
+    report = store.mirror().sync(study)
+    tags = {"agent.study": "spare"}
+    store.client.create_run(report.experiment_id, tags={**tags, "agent.trial": "0"})
+    store.client.create_run(report.experiment_id, tags={**tags, "agent.trial": "77"})
+    store.client.create_run(report.experiment_id, tags={"mine": "yes"})
+    repaired = store.mirror().sync(study)
+    assert (repaired.unchanged, repaired.removed) == (2, 2)
+    assert len(store.client.search_runs([report.experiment_id])) == 3
+
+
+def test_a_deleted_experiment_is_restored(store: Any) -> None:
+    study = snapshot("binned", (trial(0, study="binned"),))
+    report = store.mirror().sync(study)
+    expected = dump(store.client, "binned")
+    store.client.delete_experiment(report.experiment_id)
+    store.mirror().sync(study)
+    assert dump(store.client, "binned") == expected
+
+
+def test_a_closed_trial_costs_one_creation_one_upload_one_batch_one_close(store: Any, dying: Any) -> None:
+    client = dying(store.client, 1000, after=True)
+    mirror = store.mirror(client)
+    mirror.open_study(snapshot("calls", (), status="running"))
+    client.names.clear()
+    mirror.mirror_trial(trial(0, study="calls"))
+    assert client.names == ["create_run", "log_artifacts", "log_batch", "set_terminated"]
+    client.names.clear()
+    mirror.mirror_trial(in_flight(1, study="calls"))
+    assert client.names == ["create_run"]
+    client.names.clear()
+    mirror.mirror_trial(trial(1, study="calls"))
+    assert client.names == ["log_artifacts", "log_batch", "set_terminated"]
+    client.names.clear()
+    mirror.mirror_trial(trial(1, study="calls"), ["D7"])
+    assert client.names == ["log_batch"]
+
+
+def test_a_resumed_study_runs_again_and_keeps_its_runs(store: Any) -> None:
+    done = snapshot("resumed", (trial(0, study="resumed"),), best=0, gain=1.1)
+    store.mirror().sync(done)
+    mirror = store.mirror()
+    mirror.open_study(replace(done, status="running"))
+    assert dump(store.client, "resumed")["study"]["info"][0] == "RUNNING"
+    mirror.mirror_trial(trial(1, study="resumed"))
+    report = mirror.sync(replace(done, trials=(*done.trials, trial(1, study="resumed")), best=1, gain=1.2))
+    assert report.removed == 0
+    shown = dump(store.client, "resumed")
+    assert shown["study"]["tags"]["best.gain"] == "1.2000"
+    assert shown["study"]["metrics"]["gain"] == [(0, 1.2, shown["study"]["info"][2])]
+    assert all(run["parent_is_active"] for run in shown.values())
+
+
+def test_more_than_a_batch_of_settings_and_facts_is_mirrored(store: Any) -> None:
+    many = {f"name{n}": n for n in range(250)}
+    study = snapshot("many", (), spec=many, facts=many)
+    store.mirror().sync(study)
+    assert store.mirror().sync(study).unchanged == 1
+    shown = dump(store.client, "many")["study"]
+    assert len([name for name in shown["params"] if name.startswith("spec.")]) == 250
+    assert len([name for name in shown["tags"] if name.startswith("fact.")]) == 250
+
+
+def test_no_secret_reaches_mlflow(store: Any, tmp_path: Path) -> None:
+    store.mirror().sync(rich("secrets", tmp_path))
+    shown = repr(dump(store.client, "secrets"))
+    assert SECRET not in shown
+    assert "KeyError: 12" in shown
+
+
+def test_a_long_log_loses_its_middle(store: Any, tmp_path: Path) -> None:
+    study = rich("long", tmp_path)
+    Path(study.trials[0].record.log_path).write_text("first\n" + "x" * 5000 + "\nlast\n")
+    store.mirror(max_file_bytes=1000).sync(study)
+    log = dump(store.client, "long")["0"]["artifacts"]["log.txt"]
+    assert log.startswith("first")
+    assert log.endswith("last\n")
+    assert "4012 bytes left out" in log
+    assert len(log) < 1200
+
+
+def test_a_trial_of_another_study_is_refused(store: Any) -> None:
+    mirror = store.mirror()
+    mirror.open_study(snapshot("mine", (), status="running"))
+    with pytest.raises(ValueError, match="theirs"):
+        mirror.mirror_trial(trial(0, study="theirs"))
