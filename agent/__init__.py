@@ -1,0 +1,30 @@
+"""WHY: what to run next, what a trial means, what is remembered. `from agent import search` is `agent search`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.session import Ended
+
+__all__ = ["search"]
+
+
+def search(home: str | None = None, **spec: object) -> Ended:
+    """Run a search, as `agent search` does, and return how it ended.
+
+    Args:
+        home: State folder; by default AGENT_HOME or ./agent-state.
+        spec: Keys of study.yaml, for example `budget=40, tp=2, pin={"allreduce": "nccl"}`.
+
+    Raises:
+        AgentError, SpecificationError: what the command would print.
+    """
+    from rich.console import Console
+
+    from agent.home import Home
+    from agent.spec import load_spec
+    from agent.studies import make_plan, start
+
+    place = Home.find(home)
+    return start(make_plan(load_spec(None, spec), place), place, Console(markup=False, emoji=False, highlight=False))

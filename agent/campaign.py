@@ -122,7 +122,9 @@ class Campaign:
             self.pool.cancel(running)
             for trial in trials:
                 kill_processes(trial.cookie)
-                self._close(trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=f"interrupted by {self.interruption}"), None)
+                self._close(
+                    trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=f"interrupted by {self.interruption}"), None
+                )
         self.in_flight.clear()
 
     def _may_start(self) -> bool:

@@ -72,7 +72,9 @@ class Home:
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, ValueError) as error:
-            raise UsageError(f"{self.path / 'last.json'} cannot be read ({error}): name the study and --storage") from error
+            raise UsageError(
+                f"{self.path / 'last.json'} cannot be read ({error}): name the study and --storage"
+            ) from error
         return content
 
 

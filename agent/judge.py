@@ -7,7 +7,7 @@ from agent.outcome import Outcome, OutcomeKind
 from agent.propose.history import ATTEMPTS
 from agent.reasons import Policy
 from agent.store.trial import Trial
-from runners import Measurement, RunRecord, Rung
+from runners import Measurement, Rung, RunRecord
 from search_spaces import SearchSpace
 
 

@@ -35,6 +35,16 @@ def take_ownership(store: StudyStore, *, take_over: bool = False) -> Lease:
     return mine
 
 
+def owner_of(store: StudyStore) -> str | None:
+    """Return who runs the study now, in words, or None when nobody does."""
+    found = store.get_attribute(OWNER)
+    if found is None:
+        return None
+    owner = Lease.model_validate(found)
+    alive = is_alive(owner.host, owner.boot_id, owner.pid_namespace, owner.pid, owner.started_ticks)
+    return None if alive is False else f"process {owner.pid} on {owner.host}"
+
+
 def give_up_ownership(store: StudyStore) -> None:
     """Leave the study to whoever comes next."""
     store.set_attribute(OWNER, None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -29,6 +30,10 @@ KEEP_ENVIRON = {"SPT_NOENV": "1"}
 cookie is read. Must stand beside the cookie. Seen with Ray 2.60: without it two of its daemons lose the variable."""
 
 
+EXEC_PAUSE_S = 0.002
+"""In the midst of exec() the environment of a process reads as empty, for some microseconds."""
+
+
 class ProcessIdentity(NamedTuple):
     """A process as others may look it up later: the fields of a lease."""
 
@@ -42,7 +47,11 @@ class ProcessIdentity(NamedTuple):
 def find_processes(cookie: str, *, variable: str = COOKIE_VARIABLE) -> list[ProcessKey]:
     """Return the living processes with exactly `variable=cookie` in their environment, the caller never among them."""
     entry = f"{variable}={cookie}".encode()
-    return [key for pid in all_pids() if pid != os.getpid() and (key := _key_if_marked(pid, entry)) is not None]
+    marked, unclear = _search(all_pids(), entry)
+    if unclear:
+        time.sleep(EXEC_PAUSE_S)
+        marked += _search(unclear, entry)[0]
+    return marked
 
 
 def find_with_descendants(cookie: str, *, variable: str = COOKIE_VARIABLE) -> list[ProcessKey]:
@@ -95,13 +104,20 @@ def is_alive(host: str, boot_id: str, pid_namespace: str, pid: int, started_tick
     return is_running(ProcessKey(pid, started_ticks))
 
 
-def _key_if_marked(pid: int, entry: bytes) -> ProcessKey | None:
-    """Return the key of the process if it carries the entry, else None."""
-    stat = read_stat(pid)
-    if stat is None or stat.is_zombie:
-        return None
-    environment = read_bytes(f"/proc/{pid}/environ")
-    return stat.key if environment and entry in environment.split(b"\0") else None
+def _search(pids: Iterable[int], entry: bytes) -> tuple[list[ProcessKey], list[int]]:
+    """Return the marked processes, and those whose environment is empty now and may not be in a moment."""
+    marked: list[ProcessKey] = []
+    unclear: list[int] = []
+    for pid in pids:
+        stat = read_stat(pid)  # before the environment, so that both are of the same process
+        if stat is None or stat.is_zombie or stat.is_kernel_thread or pid == os.getpid():
+            continue
+        environment = read_bytes(f"/proc/{pid}/environ")
+        if environment == b"":
+            unclear.append(pid)
+        elif environment and entry in environment.split(b"\0"):
+            marked.append(stat.key)
+    return marked, unclear
 
 
 def _boot_id() -> str:

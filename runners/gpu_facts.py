@@ -92,7 +92,7 @@ class _Nvml:
         return self._ask(self._nvml.nvmlDeviceGetNvLinkRemotePciInfo, self._gpus[index], link)
 
     def _p2p(self) -> str | None:
-        """Return whether GPUs reach each other's memory directly: `all` pairs, `some`, `none`; None for a single GPU."""
+        """Return which pairs reach each other's memory directly: `all`, `some`, `none`; None for a single GPU."""
         size = range(len(self._gpus))
         pairs = [(first, second) for first in size for second in size if first != second]
         answers = [self._can(first, second, self._nvml.NVML_P2P_CAPS_INDEX_READ) for first, second in pairs]

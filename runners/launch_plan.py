@@ -44,7 +44,7 @@ class LaunchPlan:
     is_cancelled: Callable[[], bool] = lambda: False
     """Asked every 50 ms; True stops the launch."""
     cwd: Path | None = None
-    """Working directory of the engine; None is the artifact folder."""
+    """Working directory of the engine; None is that of this process, where the user's relative paths hold."""
     drain_s: float = 2.0
     """How long other processes of the launch may go on after the engine's leader ended."""
     decisive_grace_s: float = 1.0

@@ -74,10 +74,15 @@ class _Launch:
         self._bytes_at_progress = 0
 
     def _start_warden(self) -> WardenClient:
-        cwd = self._plan.cwd or self._folder
+        cwd = self._plan.cwd or Path.cwd()
         try:
             return WardenClient(
-                self._command.argv, self._env, cwd=cwd, log_path=self._log_path, drain_s=self._plan.drain_s
+                self._command.argv,
+                self._env,
+                cwd=cwd,
+                log_path=self._log_path,
+                temp_dir=self._temp_dir,
+                drain_s=self._plan.drain_s,
             )
         except OSError:
             remove_temp_dir(self._temp_dir)

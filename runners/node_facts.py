@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -144,10 +145,11 @@ def _torch_facts() -> dict[str, JSON]:
         import torch.distributed as dist
     except UNREADABLE:
         return facts
+    nccl_version: Callable[[], tuple[int, ...]] = torch.cuda.nccl.version
     return {
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
-        "nccl": _fact(lambda: ".".join(str(part) for part in torch.cuda.nccl.version())),
+        "nccl": _fact(lambda: ".".join(str(part) for part in nccl_version())),
         "gloo_available": _fact(lambda: dist.is_available() and dist.is_gloo_available()),
     }
 
@@ -171,8 +173,12 @@ def _version_of(program: str, pattern: str) -> str | None:
 
 def _packages() -> JSON:
     """Return the versions of the installed packages that decide what an engine can do."""
-    versions = {name: _fact(lambda name=name: metadata.version(name)) for name in PACKAGES}  # type: ignore[misc]
+    versions = {name: _fact(partial(_package_version, name)) for name in PACKAGES}
     return {name: version for name, version in versions.items() if version is not None}
+
+
+def _package_version(name: str) -> str:
+    return metadata.distribution(name).version
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+PF_KTHREAD = 0x00200000
 KILL_PAUSE_S = 0.005
 """Pause between two rounds of killing: long enough for the kernel to take the first ones down."""
 
@@ -29,6 +30,7 @@ class ProcessStat(NamedTuple):
     state: str
     parent: int
     group: int
+    flags: int
     major_faults: int
     cpu_ticks: int
     started_ticks: int
@@ -37,6 +39,11 @@ class ProcessStat(NamedTuple):
     def key(self) -> ProcessKey:
         """Return the pair that identifies the process."""
         return ProcessKey(self.pid, self.started_ticks)
+
+    @property
+    def is_kernel_thread(self) -> bool:
+        """True for a thread of the kernel, which has no memory, arguments or environment."""
+        return bool(self.flags & PF_KTHREAD)
 
     @property
     def is_zombie(self) -> bool:
@@ -65,6 +72,7 @@ def read_stat(pid: int) -> ProcessStat | None:
         state=fields[0].decode(),
         parent=int(fields[1]),
         group=int(fields[2]),
+        flags=int(fields[6]),
         major_faults=int(fields[9]) + int(fields[10]),
         cpu_ticks=sum(int(field) for field in fields[11:15]),
         started_ticks=int(fields[19]),

@@ -80,7 +80,7 @@ class RayPool:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
         if self._address is not None:
             return {"address": self._address, **quiet}
-        self._folder = Path(tempfile.mkdtemp(prefix="agent-ray-", dir="/tmp"))  # noqa: S108 - socket paths must stay short
+        self._folder = Path(tempfile.mkdtemp(prefix="agent-ray-", dir="/tmp"))
         return {
             "include_dashboard": False,
             "num_cpus": self._num_cpus,

@@ -23,7 +23,8 @@ def make_runner(engine: str) -> Runner:
     module_name, _, attribute = target.partition(":")
     if not attribute:
         raise UnknownEngineError(
-            f"no engine '{engine}'. Known: {', '.join(sorted(BUILT_IN))}; an engine of your own is 'package.module:Class'."
+            f"no engine '{engine}'. Known: {', '.join(sorted(BUILT_IN))}; "
+            "an engine of your own is 'package.module:Class'."
         )
     try:
         runner: Runner = getattr(importlib.import_module(module_name), attribute)()

@@ -75,7 +75,8 @@ class TorchRunner:
         for request in requests:
             Path(request.artifact_dir).mkdir(parents=True, exist_ok=True)
         orders.write_text("".join(_probe_order(request) for request in requests), encoding="utf-8")
-        argv = (sys.executable, "-m", "runners.torch_engine.probe", "--requests", str(orders), "--results", str(results))
+        files = ("--requests", str(orders), "--results", str(results))
+        argv = (sys.executable, "-m", "runners.torch_engine.probe", *files)
         limit = 30.0 + PROBE_TIMEOUT_S * len(requests)
         deadlines = Deadlines(phase_default_s=limit, no_progress_s=limit)
         server = launch(requests[0].model_copy(update={"deadlines": deadlines}), Command(argv=argv), LaunchPlan())

@@ -49,6 +49,8 @@ class Order(TypedDict):
     env: dict[str, str]
     cwd: str
     drain_s: float
+    temp_dir: str
+    """Removed at the end if the owner is not there to do it."""
 
 
 class Warden:
@@ -62,9 +64,11 @@ class Warden:
             owner: a pidfd of the process that the engine must not outlive; None leaves only the pipe to tell.
         """
         self._drain_s = order["drain_s"]
+        self._temp_dir = order["temp_dir"]
         self._control = received
         self._owner = owner
         self._leader_ended = False
+        self._is_orphan = False
         self._must_kill = False
         self._kill_at = float("inf")
         self._kill_interval_s = FIRST_KILL_INTERVAL_S
@@ -85,6 +89,8 @@ class Warden:
             for descriptor, _ in poller.poll(self._timeout_ms()):
                 self._handle(descriptor, poller)
         _report({"gone": sorted(self._killed)})
+        if self._is_orphan:
+            _remove_tree(self._temp_dir)
 
     def _timeout_ms(self) -> float | None:
         if self._must_kill:
@@ -98,7 +104,7 @@ class Warden:
             return
         received = os.read(CONTROL, 4096) if descriptor == CONTROL else b""
         if not received:  # the owner closed its end or died
-            self._must_kill = True
+            self._is_orphan = self._must_kill = True
             poller.unregister(descriptor)
             return
         *commands, self._control = (self._control + received).split(b"\n")
@@ -197,6 +203,12 @@ def _become_engine(prctl: Callable[..., int], warden: int, cwd: str) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, CONTROL)
     os.dup2(OUTPUT, STATUS)
+
+
+def _remove_tree(folder: str) -> None:
+    import shutil  # not at the top: it takes as long to load as everything else here, and is rarely needed
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _prctl() -> Callable[..., int]:

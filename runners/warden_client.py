@@ -32,11 +32,19 @@ class WardenClient:
     """One running warden. Its fields say what it reported so far."""
 
     def __init__(
-        self, argv: Sequence[str], env: Mapping[str, str], *, cwd: Path, log_path: Path, drain_s: float = 2.0
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        cwd: Path,
+        log_path: Path,
+        temp_dir: Path,
+        drain_s: float = 2.0,
     ) -> None:
         """Start a warden and, below it, the engine, whose output is appended to `log_path`.
 
         Args:
+            temp_dir: removed by the warden when it outlives its owner.
             drain_s: how long what the engine started may go on after the engine itself ended.
         """
         self.leader: int | None = None
@@ -51,7 +59,8 @@ class WardenClient:
         self._received = b""
         self._process, control, self._status = _start_warden(env, log_path)
         self._control = open(control, "wb")  # noqa: SIM115, PTH123 - a descriptor, closed by close()
-        self._send(json.dumps({"argv": list(argv), "env": dict(env), "cwd": str(cwd), "drain_s": drain_s}))
+        order = {"argv": list(argv), "env": dict(env), "cwd": str(cwd), "drain_s": drain_s, "temp_dir": str(temp_dir)}
+        self._send(json.dumps(order))
 
     @property
     def pid(self) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from agent.classify.evidence import Hit, LogEvidence, LogScanner
 from agent.classify.log_stream import stream_lines
 from agent.classify.registry import RULES
-from agent.classify.rule import CONFIDENCE, Rule
+from agent.classify.rule import CONFIDENCE, Priority, Rule
 from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.reasons import REASONS, Reason
 from runners import Exit, LogLine, Phase, RunRecord
@@ -90,8 +90,14 @@ def _failure(record: RunRecord, env_names: Mapping[str, str], rules: tuple[Rule,
         blames=_blames(winner, env_names),
         policy=REASONS[reason].policy,
         cure=_cure(winner),
-        other_reasons=tuple(dict.fromkeys(hit.rule.reason for hit in hits if hit.rule.reason is not reason)),
+        other_reasons=_other_reasons(reason, hits),
     )
+
+
+def _other_reasons(reason: Reason, hits: Iterable[Hit]) -> tuple[Reason, ...]:
+    """The further candidates, best first; that other ranks noticed a failure makes none."""
+    roots = (hit.rule.reason for hit in hits if hit.rule.priority is not Priority.FOLLOW_UP)
+    return tuple(dict.fromkeys(other for other in roots if other is not reason))
 
 
 def _read_log(record: RunRecord, rules: tuple[Rule, ...]) -> LogEvidence:

@@ -19,7 +19,7 @@ OUTPUTS_DIFFER = Rule(
     reason=Reason.WRONG_OUTPUT,
     cure="Compare with the same settings and allreduce at its default; a protocol that the links do not carry safely "
     "(NCCL_PROTO=LL128) corrupts data in silence.",
-    source="this project: greedy tokens of the lowest concurrency level against those of the baseline arm",
+    source="this project 0.1: greedy tokens of the lowest concurrency level against those of the baseline arm",
 )
 """Made by comparison and not by a log line, and therefore not among the registry's rules."""
 

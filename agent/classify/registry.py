@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -23,9 +24,15 @@ def collect(families: Iterable[tuple[Rule, ...]]) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
+_NAMED_GROUP = re.compile(r"\(\?P<\w+>")
+
 RULES: tuple[Rule, ...] = collect(FAMILIES)
 
 
 def decisive_patterns() -> tuple[str, ...]:
-    """Return the patterns whose lines may end a wait at once, for runners, which know no rules of their own."""
-    return tuple(pattern for rule in RULES if rule.is_decisive for pattern in rule.any_of)
+    """Return the patterns whose lines may end a wait at once, for runners, which know no rules of their own.
+
+    Without named groups, so that a runner may join them into one expression.
+    """
+    patterns = (pattern for rule in RULES if rule.is_decisive for pattern in rule.any_of)
+    return tuple(_NAMED_GROUP.sub("(?:", pattern) for pattern in patterns)

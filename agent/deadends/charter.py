@@ -24,7 +24,9 @@ class Charter:
 
     def chart(self, trials: Sequence[Trial], probes: Sequence[Trial]) -> Atlas:
         """Return the map of these trials, which must include all those of the call before."""
-        fresh = [trial for trial in (*trials, *probes) if trial.counts and (trial.study, trial.number) not in self._seen]
+        fresh = [
+            trial for trial in (*trials, *probes) if trial.counts and (trial.study, trial.number) not in self._seen
+        ]
         self._seen.update((trial.study, trial.number) for trial in fresh)
         if any(self._may_change(trial) for trial in fresh):
             self._atlas = chart(trials, probes, self._space, self._facts)

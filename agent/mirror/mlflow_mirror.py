@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import quote, urlsplit
 
 from agent.mirror import schema
 from agent.mirror.client import TrackingClient, connect, log_batch, translated_errors
@@ -20,7 +19,8 @@ from agent.mirror.files import MAX_FILE_BYTES, stage
 from agent.mirror.found import FoundRun, found_run, keep_best, written_run
 from agent.mirror.runs import run_of
 from agent.mirror.snapshot import MirroredRun, StudySnapshot
-from agent.mirror.study_run import study_run_of
+from agent.mirror.study_run import end_of, study_run_of
+from agent.mirror.tracking import artifact_location
 from agent.store.trial import Kind, Trial
 
 _PAGE = 500
@@ -55,8 +55,8 @@ class MlflowMirror:
 
         Args:
             tracking_uri: Address of the store or server.
-            artifact_root: Folder for the artifacts of new experiments when the store is a local database; None leaves
-                the place to the server.
+            artifact_root: Folder for the artifacts of new experiments when the store is a database; a server decides
+                for itself. None: beside an SQLite file.
             max_file_bytes: Size from which a copied log is cut in its middle.
             client: Another client than MLflow's own.
         """
@@ -105,7 +105,7 @@ class MlflowMirror:
             removed = self._load(snapshot.study)
             counts[self._bring(study_run_of(snapshot))] += 1
             wanted = {_STUDY_KEY}
-            abandoned_at = snapshot.ended_at if snapshot.status != "running" else None
+            abandoned_at = end_of(snapshot)
             for trial in snapshot.trials:
                 if trial.work.kind is not Kind.PROBE:
                     run = run_of(trial, snapshot.dead_ends.get(trial.number, ()), abandoned_at=abandoned_at)
@@ -142,9 +142,7 @@ class MlflowMirror:
     def _create_experiment(self, study: str) -> str:
         from mlflow.exceptions import MlflowException
 
-        location = None
-        if self._artifact_root and urlsplit(self.tracking_uri).scheme not in ("http", "https"):
-            location = (Path(self._artifact_root).resolve() / quote(study, safe="")).as_uri()
+        location = artifact_location(self.tracking_uri, self._artifact_root, study)
         try:
             return self._client.create_experiment(study, artifact_location=location)
         except MlflowException as error:

@@ -22,29 +22,29 @@ PROBES_FILE = "probes.json"
 def study_run_of(snapshot: StudySnapshot) -> MirroredRun:
     """Return the parent run of a study. While the study runs it has no metric and no `best.*` param: those stay."""
     best = next((trial for trial in snapshot.trials if trial.number == snapshot.best), None)
-    is_over = snapshot.status != "running"
-    ended_at = snapshot.ended_at or _last_moment(snapshot)
+    ended_at = end_of(snapshot)
     params = param_values(flatten(snapshot.spec), prefix="spec.")
-    if best and is_over:
+    if best and ended_at:
         params |= param_values(best.work.resolved, prefix="best.")
     return MirroredRun(
         key="",
         name=snapshot.study,
         status=_STATUS[snapshot.status],
         start_ms=milliseconds(snapshot.started_at),
-        end_ms=milliseconds(ended_at) if is_over else None,
+        end_ms=milliseconds(ended_at) if ended_at else None,
         tags=_tags(snapshot, best),
         params=params,
-        metrics=tuple(_metrics(snapshot, best)) if is_over else (),
+        metrics=tuple(_metrics(snapshot, best)) if ended_at else (),
         texts=_texts(snapshot),
     )
 
 
-def _last_moment(snapshot: StudySnapshot) -> datetime:
-    return max(
-        [snapshot.started_at, *(trial.closed_at or trial.started_at for trial in snapshot.trials)],
-        key=lambda moment: moment.timestamp(),
-    )
+def end_of(snapshot: StudySnapshot) -> datetime | None:
+    """Return when the study ended, None while it runs; one that was killed ended with the last that is known of it."""
+    if snapshot.status == "running":
+        return None
+    known = [snapshot.started_at, *(trial.closed_at or trial.started_at for trial in snapshot.trials)]
+    return snapshot.ended_at or max(known, key=lambda moment: moment.timestamp())
 
 
 def _tags(snapshot: StudySnapshot, best: Trial | None) -> dict[str, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import shlex
 import threading
 import urllib.error
 import urllib.request
 from http.client import HTTPException
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from agent.redaction import redact_url
 
@@ -28,6 +29,18 @@ def default_artifact_root(home: Path) -> str:
     return str(home.resolve() / "mlartifacts")
 
 
+def artifact_location(tracking_uri: str, artifact_root: str | None, study: str) -> str | None:
+    """Return where a new experiment keeps its artifacts; None leaves it to the server, which knows best.
+
+    A database without a server in front would put them into the current folder: beside an SQLite file is better.
+    """
+    if urlsplit(tracking_uri).scheme in _SERVERS:
+        return None
+    if artifact_root is None and tracking_uri.startswith("sqlite:///"):
+        artifact_root = default_artifact_root(Path(tracking_uri.removeprefix("sqlite:///")).parent)
+    return (Path(artifact_root).resolve() / quote(study, safe="")).as_uri() if artifact_root else None
+
+
 def check_tracking_uri(uri: str, timeout_s: float = _CHECK_TIMEOUT_S) -> str | None:
     """Return what is wrong with a tracking address, or None. Asks a server whether it is alive; takes at most 3 s."""
     shown = redact_url(uri)
@@ -38,7 +51,7 @@ def check_tracking_uri(uri: str, timeout_s: float = _CHECK_TIMEOUT_S) -> str | N
         return f"The tracking address {shown!r} is malformed: {error}."
     if scheme in _SERVERS:
         return _ask(uri, shown, timeout_s) if host else f"The tracking address {shown!r} names no host."
-    if scheme == "databricks" or (scheme in _DATABASES and "://" in uri):
+    if "databricks" in (uri, scheme) or (scheme in _DATABASES and "://" in uri):
         return None
     return (
         f"The tracking address {shown!r} is not one that MLflow can use. "
@@ -68,7 +81,7 @@ def _ask(uri: str, shown: str, timeout_s: float) -> str | None:
 
 def _health(uri: str, timeout_s: float) -> str | None:
     try:
-        with urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=timeout_s):  # noqa: S310 (http, checked)
+        with urllib.request.urlopen(_health_request(uri), timeout=timeout_s):  # noqa: S310 (http or https, checked)
             return None
     except urllib.error.HTTPError as error:
         # A gateway in front of MLflow need not know /health; a refusal or a broken server is a problem.
@@ -77,3 +90,12 @@ def _health(uri: str, timeout_s: float) -> str | None:
         return str(error.reason)
     except (OSError, HTTPException, ValueError) as error:
         return str(error) or type(error).__name__
+
+
+def _health_request(uri: str) -> urllib.request.Request:
+    parts = urlsplit(uri)
+    login, _, address = parts.netloc.rpartition("@")
+    request = urllib.request.Request(f"{parts.scheme}://{address}{parts.path.rstrip('/')}/health")  # noqa: S310
+    if login:  # urllib takes it for a part of the host's name
+        request.add_header("Authorization", f"Basic {base64.b64encode(unquote(login).encode()).decode()}")
+    return request

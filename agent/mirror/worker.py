@@ -93,7 +93,7 @@ class MirrorWorker:
         with self._changed:
             self._is_urgent = True
             self._changed.notify_all()
-            while self._has_work and self._is_urgent and self._thread.is_alive():
+            while self._has_work and self._is_urgent and not self._is_stopped:
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._changed.wait(left):
                     break
@@ -138,6 +138,7 @@ class MirrorWorker:
                 self._work_once()
         finally:
             with self._changed:  # whoever waits in flush() must see that nobody works any more
+                self._is_stopped = True
                 self._changed.notify_all()
 
     def _wait_for_work(self) -> bool:

@@ -56,7 +56,7 @@ class Sampler:
         from optuna.samplers import TPESampler
 
         study = self._shadow(rows)
-        sampler = TPESampler(seed=seed, multivariate=True, n_startup_trials=STARTUP_ROWS)
+        sampler = TPESampler(seed=seed, multivariate=True, constant_liar=False, n_startup_trials=STARTUP_ROWS)
         unused_trial = _frozen(Row(rows[0].assignment, None), self.distributions)
         for _ in range(ASKS):
             yield dict(sampler.sample_relative(study, unused_trial, self.distributions))

@@ -59,9 +59,9 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
     if _in_flight(history) and collectives.is_searching(history):
         return None
     if history.budget - history.spent > contenders.reserved(history):
-        for work in (screen.propose(history), model_based.propose(history, sampler)):
-            if work is not None:
-                return Launches((work,))
+        work = screen.propose(history) or model_based.propose(history, sampler)
+        if work is not None:
+            return Launches((work,))
     work = contenders.propose(history)
     if work is None:
         return None if _in_flight(history) else Stop("every assignment of the space is closed or ruled out")

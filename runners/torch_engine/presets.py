@@ -22,7 +22,7 @@ PRESETS = {
     "tiny": Preset(
         size=ModelSize(
             layers=3,
-            hidden=64,
+            hidden=128,
             heads=4,
             head_dim=32,
             experts=4,
@@ -37,19 +37,19 @@ PRESETS = {
     ),
     "cpu": Preset(
         size=ModelSize(
-            layers=8,
-            hidden=384,
-            heads=6,
+            layers=6,
+            hidden=256,
+            heads=4,
             head_dim=64,
             experts=8,
             experts_per_token=2,
-            expert_hidden=256,
+            expert_hidden=192,
             vocab=1024,
             draft_layers=1,
         ),
         concurrency=(1, 8),
         prompt_tokens=16,
-        output_tokens=64,
+        output_tokens=48,
     ),
     "gpu": Preset(
         size=ModelSize(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -73,3 +75,19 @@ def extra_group(backend: str) -> dist.ProcessGroup:
 def dtype_of(device: torch.device) -> torch.dtype:
     """Element type of weights, activations and messages: bfloat16 on CUDA, float32 on CPUs."""
     return torch.bfloat16 if device.type == "cuda" else torch.float32
+
+
+def yield_gloo_event_loops() -> int:
+    """Make gloo's event loops give way to the threads that compute; returns how many there are.
+
+    The loop of gloo's TCP transport (as in torch 2.13) retries in a tight ``epoll_wait`` while another thread holds a
+    connection's lock. Where cores are scarce it thus keeps the very thread off its core that would release the lock, until
+    the next scheduler tick: 4 ms instead of 0.2 ms for a small all-reduce on two cores.
+    """
+    loops = [task for task in Path("/proc/self/task").iterdir() if (task / "comm").read_text().strip() == "gloo_tcp_loop"]
+    # Not allowed (or not Linux's scheduler): slower, but right.
+    with suppress(OSError):
+        for task in loops:
+            os.sched_setscheduler(int(task.name), os.SCHED_BATCH, os.sched_param(0))
+            os.setpriority(os.PRIO_PROCESS, int(task.name), 10)
+    return len(loops)

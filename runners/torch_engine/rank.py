@@ -13,7 +13,7 @@ from .config import EngineConfig
 from .kv_cache import KVCache
 from .model import Decoder
 from .phases import PhaseLog
-from .process_group import Rendezvous, dtype_of, join, rank_device
+from .process_group import Rendezvous, dtype_of, join, rank_device, yield_gloo_event_loops
 from .result import build_result, margin_and_bound, nccl_version, write_result
 from .serving import LevelRecord, make_requests, serve_level
 from .stepping import Stepper
@@ -51,6 +51,7 @@ def _connect(
         log.fact(**{name: os.environ[name]})
     group = join(rendezvous, device, rank, config.tp)
     collectives = build_collectives(config, group, device)
+    yield_gloo_event_loops()
     log.fact(
         allreduce=config.allreduce,
         all_reduce_backend=collectives.all_reduce_backend,

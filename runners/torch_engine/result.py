@@ -20,7 +20,7 @@ from .weights import Weights
 
 SCHEMA = 1
 
-MARGIN_ULPS = 16
+MARGIN_ULPS = 8
 """A margin counts as safe above this many rounding steps (``finfo.eps``) of the largest logit."""
 
 

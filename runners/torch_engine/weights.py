@@ -21,12 +21,12 @@ MEMORY_SHARE = 1 / 9
 POSITION_SCORE = 40.0
 """Attention score of the position looked back to; others score near 0."""
 QUERY_NOISE = 0.3
-ROUTER_SIGNAL = 6.0
+ROUTER_SIGNAL = 8.0
 ROUTER_NOISE = 0.5
 GATE_SIGNAL = 4.0
-CORRECTION = 4.5
+CORRECTION = 5.0
 """How much stronger the last layer's memory is than the first's."""
-NOISE_NORM = 0.6
+NOISE_NORM = 0.8
 """Norm of what the random parts of all layers add to the residual stream together."""
 HEAD_SCALE = 8.0
 
@@ -194,7 +194,7 @@ class _Builder:
 
     def _noise_std(self, inner: int) -> float:
         """Standard deviation of an output matrix such that all sub-layers together add NOISE_NORM."""
-        return NOISE_NORM * 2 / math.sqrt(2 * self.size.layers) / math.sqrt(self.size.hidden * inner)
+        return NOISE_NORM / math.sqrt(2 * self.size.layers) / math.sqrt(self.size.hidden * inner)
 
     def _normal(self, shape: tuple[int, ...], std: float, layer: int, matrix: str, block: int) -> torch.Tensor:
         kinds = ("attention_in", "attention_out", "router", "expert_in", "expert_out")

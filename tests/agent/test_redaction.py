@@ -25,7 +25,13 @@ def test_a_name_that_may_hold_a_secret_is_masked(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("num_draft_tokens", 4), ("--max-total-tokens", "4096"), ("tokenizer", "a/b"), ("token_map", "x.pt"), ("path", "x")],
+    [
+        ("num_draft_tokens", 4),
+        ("--max-total-tokens", "4096"),
+        ("tokenizer", "a/b"),
+        ("token_map", "x.pt"),
+        ("path", "x"),
+    ],
 )
 def test_counts_of_tokens_and_tokenizers_are_no_secrets(name: str, value: object) -> None:
     assert not is_secret(name, value)

@@ -37,7 +37,7 @@ RULES = (
         name="gpu-or-driver-broken",
         reason=Reason.DRIVER_OR_HARDWARE,
         any_of=(
-            r"uncorrectable (?:NVLink |ECC )?error",
+            r"uncorrectable (?:NVLink|ECC) error (?:encountered|detected)",
             r"NVRM: Xid",
             r"GPU has fallen off the bus",
             r"GPU is lost",

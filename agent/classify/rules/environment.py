@@ -16,7 +16,6 @@ RULES = (
         any_of=(r"(?i:address already in use)", r"\bEADDRINUSE\b"),
         cure="End the process that holds the port, and launch again with another one.",
         source="Linux errno 98; torch 2.13 torch/csrc/distributed/c10d/socket.cpp, SocketListenOp",
-        is_decisive=True,
     ),
     Rule(
         code="E002",
@@ -31,7 +30,7 @@ RULES = (
         ),
         none_of=(r"- retrying\b",),
         cure=_SHM_CURE,
-        source="NCCL 2.18 to 2.31 ncclShmOpen (src/misc/shmutils.cc, later src/os/linux.cc); "
+        source="NCCL 2.18 to 2.30 ncclShmOpen (src/misc/shmutils.cc, later src/os/linux.cc); "
         "torch 2.11 torch/utils/data/_utils/worker.py",
     ),
     Rule(
@@ -58,9 +57,9 @@ RULES = (
         name="module-missing",
         reason=Reason.MISSING_DEPENDENCY,
         any_of=(r"ModuleNotFoundError: No module named '(?P<module>[A-Za-z0-9_]+)",),
+        none_of=(r"(?i:\bignor(?:e|ed|ing)\b)",),
         cure="pip install {module} (the distribution may have another name than the module)",
         source="CPython 3.11 Lib/importlib/_bootstrap.py, _find_and_load_unlocked",
-        is_decisive=True,
     ),
     Rule(
         code="E006",

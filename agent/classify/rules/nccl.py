@@ -9,8 +9,8 @@ RULES = (
         name="nccl-no-algorithm",
         reason=Reason.TOPOLOGY_UNSUPPORTED,
         any_of=(
-            r"(?i:no algorithm/protocol available) for function \w+"
-            r"(?:.*(?P<env_algo>NCCL_ALGO) was set)?(?:.*(?P<env_proto>NCCL_PROTO) was set)?",
+            r"(?i:no algorithm/protocol available) for function \w+(?: with datatype \w+\.)?"
+            r"(?: (?P<env_algo>NCCL_ALGO) was set to [^ ]+)?(?: (?P<env_proto>NCCL_PROTO) was set)?",
         ),
         blames=("nccl_algo",),
         cure="Name the collective (NCCL_ALGO=allreduce:tree): a bare value leaves all-gather with nothing.",
@@ -22,9 +22,9 @@ RULES = (
         name="nccl-setting-invalid",
         reason=Reason.CONFIG_INVALID,
         any_of=(
-            r"Unrecognized (?:element|prefix) token .* when parsing",
+            r"Unrecognized (?:element|prefix) token \"",
             r"All entries except the first must have a prefix",
-            r"(?i:invalid (?:value )?(?:.* for )?)(?P<env>NCCL_(?:ALGO|PROTO|P2P_LEVEL|NTHREADS|BUFFSIZE|M\w+_CTAS))\b",
+            r"(?i:invalid (?:value (?:[^ ]+ )?for )?)(?P<env>NCCL_(?:ALGO|PROTO|P2P_\w+|NTHREADS|BUFFSIZE|M\w+_CTAS))",
         ),
         blames=("nccl_algo", "nccl_proto"),
         cure="Use the spelling of the installed NCCL's documentation; a wrong token is an error since NCCL 2.24.",
@@ -56,7 +56,7 @@ RULES = (
         ),
         blames=("nccl_p2p_level", "nccl_p2p_disable", "nccl_shm_disable"),
         cure="Leave one way open between each pair of ranks: P2P, shared memory, or a network interface.",
-        source="NCCL 2.30 src/transport.cc selectTransport, src/transport/p2p.cc, src/graph/search.cc",
+        source="NCCL 2.30.7 src/transport.cc selectTransport, src/transport/p2p.cc, src/graph/search.cc",
     ),
     Rule(
         code="N005",
@@ -73,7 +73,7 @@ RULES = (
         reason=Reason.COLLECTIVE_ERROR,
         any_of=(r"NCCL error.*invalid (?:usage|argument)", r"\bncclInvalid(?:Usage|Argument)\b"),
         cure="Repeat with NCCL_DEBUG=WARN: the reason then stands above this line.",
-        source="NCCL 2.30 src/init.cc, ncclGetErrorString; torch 2.11 ProcessGroupNCCL.cpp",
+        source="NCCL 2.30.7 src/init.cc, ncclGetErrorString; torch 2.11 ProcessGroupNCCL.cpp",
         priority=Priority.GENERAL,
     ),
     Rule(
@@ -82,7 +82,7 @@ RULES = (
         reason=Reason.COLLECTIVE_ERROR,
         any_of=(r"unhandled system error", r"\bncclSystemError\b"),
         cure="A system call failed (socket, shared memory, driver library): NCCL_DEBUG=WARN names it above this line.",
-        source="NCCL 2.30 src/init.cc, ncclGetErrorString",
+        source="NCCL 2.30.7 src/init.cc, ncclGetErrorString",
         priority=Priority.GENERAL,
     ),
     Rule(
@@ -91,7 +91,7 @@ RULES = (
         reason=Reason.COLLECTIVE_ERROR,
         any_of=(r"unhandled cuda error", r"\bncclUnhandledCudaError\b"),
         cure="A CUDA call inside NCCL failed: NCCL_DEBUG=INFO names it above this line.",
-        source="NCCL 2.30 src/init.cc, ncclGetErrorString",
+        source="NCCL 2.30.7 src/init.cc, ncclGetErrorString",
         priority=Priority.GENERAL,
     ),
     Rule(
@@ -104,7 +104,7 @@ RULES = (
             r"socketProgress: Connection closed by remote peer",
         ),
         cure="Read what the other rank said before this line; this one only noticed.",
-        source="NCCL 2.30 src/init.cc ncclGetErrorString, src/misc/socket.cc",
+        source="NCCL 2.30.7 src/init.cc ncclGetErrorString, src/misc/socket.cc",
         priority=Priority.FOLLOW_UP,
     ),
     Rule(
@@ -113,7 +113,7 @@ RULES = (
         reason=Reason.COLLECTIVE_ERROR,
         any_of=(r"internal error - please report this issue to the NCCL developers", r"\bncclInternalError\b"),
         cure="Try the next NCCL release, or leave out the setting that this trial changed.",
-        source="NCCL 2.30 src/init.cc, ncclGetErrorString",
+        source="NCCL 2.30.7 src/init.cc, ncclGetErrorString",
         priority=Priority.GENERAL,
     ),
     Rule(
@@ -122,6 +122,6 @@ RULES = (
         reason=Reason.DRIVER_OR_HARDWARE,
         any_of=(r"P2P is disabled between NVLINK connected GPUs",),
         cure="NVLink is there and P2P is off: check nvidia-smi nvlink -s, the IOMMU and the Fabric Manager.",
-        source="NCCL 2.30 src/graph/paths.cc, ncclTopoCheckP2p",
+        source="NCCL 2.30.7 src/graph/paths.cc, ncclTopoCheckP2p",
     ),
 )

@@ -23,10 +23,10 @@ RULES = (
         code="C002",
         name="command-line-refused",
         reason=Reason.CONFIG_INVALID,
-        any_of=(r"^[Uu]sage: \S+", r"^(?:[\w. -]+: )?error: (?:(?P<option>[a-z_]+)=)?"),
+        any_of=(r"^(?:[\w. -]+: )?error: (?:(?P<option>[a-z_]+)=)?",),
         exit_facts=ExitFacts(codes=(2,)),
         cure="The command line was refused: see the engine's --help for what this version accepts.",
-        source="CPython 3.11 Lib/argparse.py, ArgumentParser.exit: code 2 after the usage",
+        source="this project's torch engine 0.1, __main__.py: code 2 and the message of a ConfigError",
         priority=Priority.GENERAL,
     ),
     Rule(
@@ -34,6 +34,7 @@ RULES = (
         name="sizes-do-not-divide",
         reason=Reason.CONFIG_INVALID,
         any_of=(
+            r"(?P<option>expert_parallel)=on: tp=\d+ does not divide",
             r"\b(?:is not|are not|must be|should be) (?:evenly )?divisible by\b",
             r"\bnot evenly divisible\b",
             r"\bdoes not divide [a-z_]+=\d+",

@@ -1,6 +1,6 @@
 """Symmetric memory of torch: peer-mapped buffers, multicast, and the collectives over them."""
 
-from agent.classify.rule import Priority, Rule
+from agent.classify.rule import Rule
 from agent.reasons import Reason
 
 _ALLREDUCE = ("allreduce",)
@@ -74,7 +74,6 @@ RULES = (
         blames=_ALLREDUCE,
         cure="A rank did not reach the barrier: compare the ranks' stacks, and repeat once.",
         source="torch 2.11 torch/csrc/distributed/c10d/symm_mem/CUDASymmetricMemory.cu, put_signal and wait_signal",
-        priority=Priority.GENERAL,
         is_decisive=True,
     ),
 )

@@ -98,14 +98,9 @@ RULES = (
         code="T009",
         name="peer-closed-connection",
         reason=Reason.COLLECTIVE_ERROR,
-        any_of=(
-            r"Connection (?:closed|reset) by peer",
-            r"gloo.*Broken pipe",
-            r"\brank \d+ ended because rank \d+ (?:failed|died|ended)",
-            r"\brank \d+ failed: exit code \d+",
-        ),
+        any_of=(r"Connection (?:closed|reset) by peer", r"gloo.*Broken pipe"),
         cure="Read what the other rank said before this line; this one only noticed.",
-        source="torch 2.13 third_party/gloo/gloo/transport/tcp/pair.cc, Pair::changeState; this project's torch engine",
+        source="torch 2.13 third_party/gloo/gloo/transport/tcp/pair.cc, Pair::changeState",
         priority=Priority.FOLLOW_UP,
     ),
     Rule(

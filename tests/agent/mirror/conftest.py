@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,14 @@ from agent.mirror import MlflowMirror, default_artifact_root, default_tracking_u
 from agent.mirror.client import connect
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Benchmarks take minutes: by name only."""
+    if "benchmark" not in config.getoption("-m"):
+        for item in items:
+            if item.get_closest_marker("benchmark"):
+                item.add_marker(pytest.mark.skip(reason="run with -m benchmark"))
+
+
 @dataclass(frozen=True)
 class Store:
     home: Path
@@ -20,11 +29,17 @@ class Store:
 
     def mirror(self, client: Any = None, **options: Any) -> MlflowMirror:
         root = default_artifact_root(self.home)
-        return MlflowMirror(default_tracking_uri(self.home), artifact_root=root, client=client or self.client, **options)
+        return MlflowMirror(
+            default_tracking_uri(self.home), artifact_root=root, client=client or self.client, **options
+        )
 
 
 def _store(home: Path) -> Store:
-    return Store(home, connect(default_tracking_uri(home)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # MLflow's own, while it makes its tables
+        client: Any = connect(default_tracking_uri(home))
+        client.search_experiments()
+    return Store(home, client)
 
 
 @pytest.fixture(scope="session")

@@ -10,12 +10,12 @@ from agent.mirror import StudySnapshot
 from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.reasons import Policy, Reason
 from agent.store.trial import Kind, Trial, Work
-from runners import Exit, Latency, LevelMeasurement, LogLine, Measurement, Phase, ProbeMeasurement, RunRecord, Rung
+from runners import Exit, Latency, LevelMeasurement, LogLine, Measurement, Phase, ProbeMeasurement, Rung, RunRecord
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FACTS = {"gpu_arch": "sm_90", "cuda": "13.0", "engine_version": "0.5.13", "packages": {"torch": "2.9"}, "links": "pcie"}
 BASE = {"allreduce": "nccl", "draft_len": 0, "graphs": True}
-SECRET = "hunter2-hunter2"
+SECRET = "hunter2-hunter2"  # noqa: S105 (what must not get out)
 
 
 def record(*, phase: Phase = Phase.SERVE, **more: Any) -> RunRecord:

@@ -15,7 +15,7 @@ from agent.mirror import check_tracking_uri, default_tracking_uri, ui_command
 
 
 class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:  # noqa: N802 (the name is http.server's)
+    def do_GET(self) -> None:
         self.send_response(int(self.path.split("/")[1]))
         self.end_headers()
 
@@ -34,6 +34,10 @@ def server() -> Iterator[str]:
 @pytest.mark.parametrize("status", [200, 404])
 def test_a_server_that_answers_is_fine(server: str, status: int) -> None:
     assert check_tracking_uri(f"{server}/{status}") is None
+
+
+def test_a_login_in_the_address_is_no_part_of_the_host(server: str) -> None:
+    assert check_tracking_uri(f"{server.replace('//', '//me:pw@')}/200") is None
 
 
 @pytest.mark.parametrize("status", [401, 403, 500, 503])
@@ -59,7 +63,9 @@ def test_a_server_that_never_answers_is_given_up() -> None:
         assert time.perf_counter() - started < 3.0
 
 
-@pytest.mark.parametrize("uri", ["", "mlruns", "http://", "http://host:notaport", "ftp://host", "sqlite:x", "http://[1"])
+@pytest.mark.parametrize(
+    "uri", ["", "mlruns", "http://", "http://host:notaport", "ftp://host", "sqlite:x", "http://[1"]
+)
 def test_a_malformed_address_is_an_error(uri: str) -> None:
     assert "address" in str(check_tracking_uri(uri))
 

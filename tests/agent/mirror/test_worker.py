@@ -126,14 +126,18 @@ def test_a_trial_that_mlflow_refuses_does_not_block_the_others() -> None:
     assert worker.missing == "1 trial not mirrored to MLflow. To repair: agent sync"
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_bug_in_the_thread_does_not_hang_the_end() -> None:
+def test_a_bug_in_the_thread_does_not_hang_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    bugs: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", bugs.append)
+
     def broken() -> Any:
         raise AssertionError("a bug")
 
     worker, _ = _start(broken)
     assert not worker.close(LONG_S)
     assert worker.missing is not None
+    worker._thread.join(LONG_S)
+    assert len(bugs) == 1
 
 
 def test_a_server_that_is_down_costs_the_search_nothing() -> None:

@@ -1,0 +1,82 @@
+"""`agent`: the group of commands. Start-up loads click and nothing else; a command's file is imported when it runs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+COMMANDS = {
+    "search": "search",
+    "resume": "resume",
+    "status": "status",
+    "best": "best",
+    "deadends": "deadends",
+    "sync": "sync",
+    "try": "try_assignment",
+}
+SUMMARIES = {
+    "search": "Search for the best configuration of a node.",
+    "resume": "Go on with an interrupted study, or give a finished one more budget.",
+    "status": "Show how far a study is.",
+    "best": "Show the best configuration and the command that repeats it.",
+    "deadends": "Show what cannot work on this node, and why.",
+    "sync": "Make MLflow equal to the study's storage.",
+    "try": "Launch exactly this assignment next.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on demand."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order in which a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"agent.cli.{COMMANDS[cmd_name]}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUMMARIES.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest command when there is none of that name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from search_spaces import nearest
+
+            raise click.UsageError(f"No such command '{args[0]}'. {nearest(args[0], COMMANDS)}", ctx) from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what is wrong with the input or the node ends as one message and an exit code."""
+        from agent.errors import AgentError
+        from search_spaces.errors import SpecificationError
+
+        try:
+            return super().invoke(ctx)
+        except SpecificationError as error:
+            _fail(str(error), 2)
+        except AgentError as error:
+            _fail(str(error), error.exit_code)
+
+
+def _fail(message: str, exit_code: int) -> None:
+    click.echo(f"Error: {message}", err=True)
+    sys.exit(exit_code)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="serving-search-agent", prog_name="agent")
+def main() -> None:
+    """Search the serving configuration of a GPU node: the best speculative setting, and what cannot work, and why."""

@@ -1,0 +1,52 @@
+"""`agent resume`: go on where a study was left."""
+
+from __future__ import annotations
+
+import click
+
+from agent.cli.options import home_option, storage_option, study_argument
+
+
+@click.command()
+@study_argument
+@click.option("--budget", type=click.IntRange(min=1), help="New budget in launches, for a study that is to go on.")
+@click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h.")
+@click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
+@click.option("--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at the same time.")
+@click.option("--take-over", is_flag=True, help="Run it although its owner on another host cannot be seen.")
+@storage_option
+@home_option
+@click.pass_context
+def command(
+    context: click.Context,
+    study: str | None,
+    budget: int | None,
+    time_budget: str | None,
+    ray_address: str | None,
+    trials_per_node: int,
+    take_over: bool,
+    storage: str | None,
+    home: str | None,
+) -> None:
+    """Go on with STUDY (by default the last one): what is closed stays closed, what was cut off runs again."""
+    from agent.cli.ending import finish
+    from agent.cli.screen import make_console
+    from agent.home import Home
+    from agent.session import SessionOptions, run_session
+    from agent.spec import seconds_of
+    from agent.store.study_store import BUDGET
+    from agent.studies import open_study
+
+    place, console = Home.find(home), make_console()
+    try:
+        time_budget_s = seconds_of(time_budget) if time_budget else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--time-budget") from error
+    store, tracking_uri = open_study(place, study, storage)
+    place.create()
+    if budget is not None:
+        store.set_attribute(BUDGET, budget)
+    place.remember(store.name, store.url, tracking_uri)
+    options = SessionOptions(tracking_uri, ray_address, trials_per_node, time_budget_s, take_over)
+    ended = run_session(store, place, options, console)
+    context.exit(finish(ended, store.manifest, tracking_uri, place, console))

@@ -1,0 +1,45 @@
+"""`agent sync`: make MLflow equal to the storage."""
+
+from __future__ import annotations
+
+import click
+
+from agent.cli.options import home_option, json_option, storage_option, study_argument
+
+
+@click.command()
+@study_argument
+@click.option("--tracking-uri", help="MLflow server or store.  [default: the study's]")
+@json_option
+@storage_option
+@home_option
+def command(study: str | None, tracking_uri: str | None, as_json: bool, storage: str | None, home: str | None) -> None:
+    """Make MLflow equal to the storage of STUDY (by default the last one). Running it again changes nothing."""
+    import dataclasses
+    import json
+
+    from agent.errors import AgentError, UsageError
+    from agent.home import Home
+    from agent.mirror.client import MirrorError
+    from agent.mirror.tracking import check_tracking_uri
+    from agent.reading import read_study
+    from agent.session import make_mirror
+    from agent.snapshot import snapshot_of, status_of
+
+    place = Home.find(home)
+    reading = read_study(place, study, storage)
+    uri = tracking_uri or reading.tracking_uri
+    if (problem := check_tracking_uri(uri)) is not None:
+        raise UsageError(f"{problem} Start the server, or name another with --tracking-uri.")
+    status, ended_at = status_of(reading.store, reading.history)
+    try:
+        report = make_mirror(uri, place).sync(snapshot_of(reading.store, reading.history, status, ended_at))
+    except MirrorError as error:
+        raise AgentError(f"MLflow at {uri}: {error}") from error
+    if as_json:
+        click.echo(json.dumps(dataclasses.asdict(report)))
+        return
+    click.echo(
+        f"{reading.store.name}: {report.created} runs created, {report.updated} corrected, "
+        f"{report.unchanged} as they should be, {report.removed} removed"
+    )

@@ -1,0 +1,42 @@
+"""`agent try`: launch exactly this next."""
+
+from __future__ import annotations
+
+import click
+
+from agent.cli.options import home_option, storage_option
+
+
+@click.command(name="try")
+@click.argument("values", nargs=-1, required=True, metavar="NAME=VALUE…")
+@click.option("--study", help="Study.  [default: the last one]")
+@storage_option
+@home_option
+def command(values: tuple[str, ...], study: str | None, storage: str | None, home: str | None) -> None:
+    """Queue an assignment: the best known one with NAME=VALUE…, to be launched before anything else.
+
+    A running agent takes it next; otherwise `agent resume` does. The budget grows by one launch where it is spent.
+    """
+    from agent.errors import UsageError
+    from agent.home import Home
+    from agent.reading import read_study
+    from agent.store.study_store import ASKED, BUDGET
+    from agent.store.trial import Kind
+
+    reading = read_study(Home.find(home), study, storage)
+    history, store = reading.history, reading.store
+    changes = {}
+    for text in values:
+        name, separator, value = text.partition("=")
+        if not separator:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE, such as draft_length=3")
+        changes[name] = history.space.parse_value(name, value)
+    wanted = {**(history.incumbent or history.default), **changes}
+    history.space.check(wanted)
+    if history.admit(wanted, Kind.SEARCH, "asked for by the user") is None:
+        raise UsageError(f"it would not be launched: {next(iter(history.ruled_out))} (see `agent deadends`)")
+    store.set_attribute(ASKED, [*map(dict, history.asked), wanted])
+    if history.spent >= history.budget:
+        store.set_attribute(BUDGET, history.budget + 1)
+    click.echo(f"queued for {store.name}: " + " ".join(f"{name}={value}" for name, value in changes.items()))
+    click.echo(f"a running agent launches it next; otherwise: agent resume {store.name}")

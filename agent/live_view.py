@@ -1,0 +1,131 @@
+"""What happens, on the screen: one line for each closed trial, and below it what runs now. It never steers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.deadends.observation import trial_label
+from agent.outcome import OutcomeKind
+from agent.propose.history import History
+from agent.store.trial import Kind, Trial
+from agent.summary import StudySummary, summarise
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+REFRESH_S = 0.25
+
+
+class LiveView:
+    """An observer that prints. On a terminal the last lines are alive; elsewhere only closed trials are printed."""
+
+    def __init__(self, console: Console, history: History, name: str) -> None:
+        self._console = console
+        self._name = name
+        self._summary = summarise(history, name)
+        self._running: tuple[Trial, ...] = ()
+        self._started = self._drawn = time.monotonic()
+        self._closed_here = 0
+        self._live: Live | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[LiveView]:
+        """Keep the living lines on the terminal."""
+        from rich.live import Live
+
+        if not self._console.is_terminal:
+            yield self
+            return
+        with Live(self._status(), console=self._console, auto_refresh=False, transient=True) as live:
+            self._live = live
+            yield self
+            self._live = None
+
+    def trials_opened(self, trials: Sequence[Trial]) -> None:
+        """Show what was handed out."""
+        self._running = tuple(trials)
+        self._draw()
+
+    def trial_closed(self, trial: Trial, history: History) -> None:
+        """Print the trial's line and bring the figures up to date."""
+        self._running = tuple(other for other in self._running if other.number != trial.number)
+        self._closed_here += trial.work.kind is not Kind.PROBE
+        known = {found.id for found in self._summary.atlas.dead_ends}
+        self._summary = summarise(history, self._name)
+        self._console.print(self._line(trial), soft_wrap=True, highlight=False)
+        for found in self._summary.atlas.dead_ends:
+            if found.id not in known:
+                text = f"      dead end {found.id} ({found.state.value}): {found}: {found.reason.value}"
+                self._console.print(text, style="yellow", soft_wrap=True, highlight=False, markup=False)
+        self._draw()
+
+    def tick(self) -> None:
+        """Redraw the living lines now and then."""
+        if time.monotonic() - self._drawn >= REFRESH_S:
+            self._draw()
+
+    def _draw(self) -> None:
+        self._drawn = time.monotonic()
+        if self._live is not None:
+            self._live.update(self._status(), refresh=True)
+
+    def _line(self, trial: Trial) -> Text:
+        from rich.text import Text
+
+        what = f"{trial_label(trial):>5} {trial.work.kind.value:<8} {self._summary.changes(trial.work.resolved)}"
+        seconds = f"{trial.record.wall_s:.1f} s" if trial.record else ""
+        return Text.assemble(what, "  ", *_result(trial, self._summary), "  ", (seconds, "dim"))
+
+    def _status(self) -> Text:
+        from rich.text import Text
+
+        summary, now = self._summary, self._now()
+        best = f"{summary.best.mean:.1f} tok/s ({summary.changes(summary.best.assignment)})" if summary.best else "none"
+        figures = f"{summary.spent}/{summary.budget} launches   best {best}   dead ends {len(summary.atlas.dead_ends)}"
+        return Text(f"{now}\n{figures}   {self._eta()}", style="cyan")
+
+    def _now(self) -> str:
+        if not self._running:
+            return "thinking"
+        trial = self._running[0]
+        phase = _phase(Path(trial.artifact_dir))
+        more = f" and {len(self._running) - 1} more" if len(self._running) > 1 else ""
+        return f"{trial_label(trial)}{more} {phase}: {trial.work.stage}: {self._summary.changes(trial.work.resolved)}"
+
+    def _eta(self) -> str:
+        if not self._closed_here:
+            return ""
+        each = (time.monotonic() - self._started) / self._closed_here
+        left = max(self._summary.budget - self._summary.spent, 0) * each
+        return f"about {left / 60:.0f} min left" if left >= 90 else f"about {left:.0f} s left"
+
+
+def _result(trial: Trial, summary: StudySummary) -> list[tuple[str, str]]:
+    outcome = trial.outcome
+    if outcome is None or outcome.kind is OutcomeKind.INTERRUPTED:
+        return [(f"interrupted: {outcome.note if outcome else ''}", "magenta")]
+    if outcome.failure is not None:
+        line = outcome.failure.decisive.text.strip() if outcome.failure.decisive else "no line tells why"
+        return [(outcome.failure.reason.value, "bold red"), (f" {line[:100]}", "red")]
+    if trial.work.kind is Kind.PROBE:
+        return [(f"{outcome.value:.0f} µs a verify pass", "green")]
+    gain = ""
+    if summary.baseline is not None and outcome.value is not None:
+        gain = f" {outcome.value / summary.baseline.mean:.2f}×"
+    return [(f"{outcome.value:.1f} tok/s{gain}", "green")]
+
+
+def _phase(folder: Path) -> str:
+    """Return the phase that the runner noted last; a trial on another node shows none."""
+    try:
+        last = (folder / "phases.jsonl").read_text(encoding="utf-8").splitlines()[-1]
+        return f"[{json.loads(last)['phase']}]"
+    except (OSError, IndexError, ValueError):
+        return ""

@@ -1,0 +1,70 @@
+"""The end of a study in words: the best configuration, its gain, the command that repeats it, and the map."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from agent.deadends.documents import as_html, as_json, as_markdown
+from agent.requests import request_of
+from agent.store.manifest import Manifest
+from agent.store.trial import Trial
+from agent.summary import Arm, StudySummary
+from runners import Runner
+
+
+def reproduce_command(runner: Runner, trial: Trial, manifest: Manifest) -> str:
+    """Return the shell line that launches a trial's assignment once more, variables first."""
+    command = runner.command(request_of(trial, manifest, environment={}))
+    return command_line(command.argv, command.env)
+
+
+def command_line(argv: tuple[str, ...], env: Mapping[str, str]) -> str:
+    """Return an argument list and its variables as one line that a POSIX shell reads the same way."""
+    variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(env.items())]
+    return " ".join([*variables, shlex.join(argv)])
+
+
+def as_report(summary: StudySummary, command: str | None) -> str:
+    """Return the report as Markdown."""
+    lines = [f"# Study {summary.study}", "", *(f"- {line}" for line in headline(summary))]
+    if command is not None:
+        lines += ["", "## The command that repeats the best", "", f"    {command}"]
+    lines += ["", "## Dead ends", "", as_markdown(summary.atlas.dead_ends)]
+    return "\n".join(lines)
+
+
+def documents(summary: StudySummary, command: str | None) -> dict[str, str]:
+    """Return the files that go to the tracking server with the study's own run."""
+    found = summary.atlas.dead_ends
+    return {
+        "dead_ends.json": as_json(found),
+        "dead_ends.md": as_markdown(found),
+        "dead_ends.html": as_html(found, f"Dead ends of study {summary.study}"),
+        "report.md": as_report(summary, command),
+    }
+
+
+def headline(summary: StudySummary) -> list[str]:
+    """Return what was found, in a few lines."""
+    outcomes = summary.outcomes
+    lines = [
+        f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
+        f"{outcomes['failed']} failed; {summary.num_probes} probes; {summary.node_s:.0f} s of node time",
+    ]
+    if summary.best is None:
+        return [*lines, "nothing was measured"]
+    lines.append(f"best: {_arm(summary, summary.best)}")
+    if summary.baseline is None:
+        return [*lines, "the baseline without speculation does not work here: no gain can be stated"]
+    lines.append(f"baseline without speculation: {_arm(summary, summary.baseline)}")
+    if summary.gain is not None:
+        lines.append(f"gain: {summary.gain:.2f}× the baseline ({summary.gain - 1:+.1%}); verdict: {summary.verdict}")
+    return lines
+
+
+def _arm(summary: StudySummary, arm: Arm) -> str:
+    spread = f", {min(arm.values):.1f} to {max(arm.values):.1f}" if len(arm.values) > 1 else ""
+    numbers = " ".join(f"#{trial.number}" for trial in arm.trials)
+    launches = "launch" if len(arm.values) == 1 else "launches"
+    return f"{summary.changes(arm.assignment)}: {arm.mean:.1f} tok/s ({len(arm.values)} {launches}{spread}; {numbers})"

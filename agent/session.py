@@ -1,0 +1,191 @@
+"""One agent at work on one study: Ray, the watchdog, the mirror, the live view, and how signals end it cleanly."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from agent.campaign import Campaign, Interruption
+from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError
+from agent.home import Home
+from agent.live_view import LiveView
+from agent.mirror.mlflow_mirror import MlflowMirror
+from agent.mirror.snapshot import StudyStatus
+from agent.mirror.tracking import default_artifact_root, default_tracking_uri
+from agent.mirror.worker import MirrorWorker
+from agent.propose.history import History
+from agent.propose.order import Stop
+from agent.recovery import close_orphans, give_up_ownership, take_ownership
+from agent.snapshot import snapshot_of
+from agent.store.manifest import Manifest
+from agent.store.study_store import StudyStore
+from agent.store.trial import Kind, Trial
+from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE
+from runners.ray_pool import PoolError, RayPool
+from runners.registry import make_runner
+from runners.session_watchdog import start_session_watchdog
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FLUSH_S = 120.0
+"""How long the end of a search waits for the mirror."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How to run, as opposed to what: nothing of this is part of the study."""
+
+    tracking_uri: str
+    ray_address: str | None = None
+    slots: int = 1
+    time_budget_s: float | None = None
+    take_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a session ended, for whoever prints the result."""
+
+    stop: Stop
+    manifest: Manifest
+    history: History
+    is_mirrored: bool
+    experiment_id: str
+
+
+class _MirrorObserver:
+    """Hands closed launches to the mirror's thread."""
+
+    def __init__(self, worker: MirrorWorker) -> None:
+        self._worker = worker
+
+    def trials_opened(self, trials: Sequence[Trial]) -> None:
+        """Nothing: a run appears in MLflow when its trial is closed."""
+
+    def trial_closed(self, trial: Trial, history: History) -> None:
+        """Mirror a launch; probes become one table at the end."""
+        if trial.work.kind is not Kind.PROBE:
+            label = f"#{trial.number}"
+            self._worker.trial_closed(trial, [found.id for found in history.atlas.supported_by(label)])
+
+    def tick(self) -> None:
+        """Nothing to do."""
+
+
+def run_session(store: StudyStore, home: Home, options: SessionOptions, console: Console) -> Ended:
+    """Run the study until it stops, and leave nothing behind.
+
+    Raises:
+        UsageError: another agent owns the study.
+        NodeUnusableError: Ray does not come up or lacks the resources.
+        StorageError: the storage failed; the study can be resumed.
+    """
+    environment = dict(os.environ)
+    lease = take_ownership(store, take_over=options.take_over)
+    interrupted = close_orphans(store)
+    if interrupted:
+        console.print(
+            f"{interrupted} trials of the previous agent were closed as interrupted; their work is queued again"
+        )
+    mirror = make_mirror(options.tracking_uri, home)
+    worker: MirrorWorker | None = None
+    try:
+        with _guarded(), _ray(options, store) as pool, _signals(console) as interruption:
+            campaign = Campaign(
+                store=store,
+                runner=make_runner(store.manifest.settings.engine.engine),
+                pool=pool,
+                home=home,
+                lease=lease,
+                environment=environment,
+                observers=(),
+                interruption=interruption,
+                slots=options.slots,
+                deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
+            )
+            worker = MirrorWorker(lambda: mirror, snapshot_of(store, campaign.history(), "running"), warn=console.print)
+            view = LiveView(console, campaign.history(), store.name)
+            campaign.observers = (view, _MirrorObserver(worker))
+            with view.shown():
+                stop = campaign.run()
+        history = campaign.history()
+        status: StudyStatus = "interrupted" if stop.resumable else "finished"
+        worker.sync(snapshot_of(store, history, status, ended_at=datetime.now(UTC)))
+        is_mirrored = worker.close(FLUSH_S)
+        if not is_mirrored and worker.missing:
+            console.print(worker.missing, style="yellow")
+        return Ended(stop, store.manifest, history, is_mirrored, mirror.experiment_id if is_mirrored else "")
+    finally:
+        give_up_ownership(store)
+
+
+def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:
+    """Return the mirror for a tracking address; only the default store keeps its artifacts in the home."""
+    is_default = tracking_uri == default_tracking_uri(home.path)
+    return MlflowMirror(tracking_uri, artifact_root=default_artifact_root(home.path) if is_default else None)
+
+
+@contextmanager
+def _guarded() -> Iterator[None]:
+    """Mark everything this process starts, and have it killed should this process die."""
+    session_id = secrets.token_hex(16)
+    before = {name: os.environ.get(name) for name in (SESSION_VARIABLE, *KEEP_ENVIRON)}
+    os.environ.update({SESSION_VARIABLE: session_id, **KEEP_ENVIRON})
+    watchdog = start_session_watchdog(session_id)
+    try:
+        yield
+    finally:
+        watchdog.close()
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextmanager
+def _ray(options: SessionOptions, store: StudyStore) -> Iterator[RayPool]:
+    settings = store.manifest.settings.engine
+    num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
+    pool = RayPool(options.ray_address, num_cpus=num_cpus)
+    try:
+        pool.start()
+        pool.require(settings)
+    except PoolError as error:
+        pool.stop()
+        raise NodeUnusableError(str(error)) from error
+    try:
+        yield pool
+    finally:
+        pool.stop()
+
+
+@contextmanager
+def _signals(console: Console) -> Iterator[Interruption]:
+    """First signal: end cleanly and say how to resume. Second: leave; the watchdog kills what is left."""
+    interruption = Interruption()
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if interruption:
+            sys.stderr.write("\nleaving at once; whatever still runs is killed. Resume with: agent resume\n")
+            sys.stderr.flush()
+            os._exit(INTERRUPTED_EXIT_CODE)
+        interruption.note(number)
+        console.print("\nending what runs and cleaning up; once more to leave at once", style="yellow")
+
+    before = {number: signal.signal(number, on_signal) for number in SIGNALS}
+    try:
+        yield interruption
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,50 @@
+"""The study as the mirror needs it: trials, probes, documents, the best and the gain."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from agent.deadends.observation import trial_label
+from agent.mirror.snapshot import StudySnapshot, StudyStatus
+from agent.propose.history import History
+from agent.recovery import owner_of
+from agent.report import documents, reproduce_command
+from agent.store.study_store import StudyStore
+from agent.store.trial import Trial
+from agent.summary import summarise
+
+
+def snapshot_of(
+    store: StudyStore, history: History, status: StudyStatus, ended_at: datetime | None = None
+) -> StudySnapshot:
+    """Return everything that MLflow is to hold of a study."""
+    summary = summarise(history, store.name)
+    best = summary.best
+    command = reproduce_command(history.runner, best.first, store.manifest) if best else None
+    return StudySnapshot(
+        study=store.name,
+        spec=store.manifest.settings.model_dump(mode="json"),
+        facts=store.manifest.facts,
+        trials=history.trials,
+        probes=history.probes,
+        documents=documents(summary, command),
+        dead_ends={trial.number: _dead_ends(trial, history) for trial in history.trials if trial.is_failed},
+        best=best.first.number if best else None,
+        gain=summary.gain,
+        verdict=summary.verdict if status == "finished" else "",
+        status=status,
+        started_at=store.manifest.created_at,
+        ended_at=ended_at,
+    )
+
+
+def status_of(store: StudyStore, history: History) -> tuple[StudyStatus, datetime | None]:
+    """Return whether a stored study runs, is finished or was interrupted, and when its last trial was closed."""
+    if owner_of(store) is not None:
+        return "running", None
+    ended = max((trial.closed_at for trial in history.trials if trial.closed_at), default=store.manifest.created_at)
+    return ("finished" if history.spent >= history.budget else "interrupted"), ended
+
+
+def _dead_ends(trial: Trial, history: History) -> tuple[str, ...]:
+    return tuple(found.id for found in history.atlas.supported_by(trial_label(trial)))

@@ -1,0 +1,95 @@
+"""What the user writes, in study.yaml or as options, before it is checked against the node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from agent.errors import UsageError
+from runners import Frozen
+from search_spaces import Scalar, YamlDocument
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
+_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+class StudySpec(Frozen):
+    """A study as it is asked for. Options of the command line override the file's keys of the same name."""
+
+    name: str | None = None
+    """Study name; by default the engine's name, with a number where that is taken."""
+    engine: str = "torch"
+    space: str | None = None
+    """Catalogue name or path of a space; by default the engine's own."""
+    budget: int = Field(default=40, ge=1)
+    """Launches at the top rung, failures and repeats included."""
+    time_budget: str | None = None
+    """Longest time, such as 90s, 30m or 2h."""
+    tp: int | None = Field(default=None, ge=1)
+    """Ranks of the engine; by default every GPU, or 2 on a node without."""
+    device: str | None = Field(default=None, pattern="^(cuda|cpu)$")
+    concurrency: tuple[int, ...] = (1, 8)
+    prompt_tokens: int | None = Field(default=None, ge=1)
+    output_tokens: int | None = Field(default=None, ge=1)
+    requests: int | None = Field(default=None, ge=1)
+    seed: int = Field(default=0, ge=0)
+    pin: Mapping[str, Scalar] = Field(default_factory=dict)
+    """Parameters held at one value."""
+    exclude: Mapping[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    """Values that must not be tried."""
+    options: Mapping[str, Scalar] = Field(default_factory=dict)
+    """Fixed flags of the engine, long name without dashes → value."""
+    storage: str | None = None
+    tracking_uri: str | None = None
+    ray_address: str | None = None
+    trials_per_node: int = Field(default=1, ge=1)
+    """Trials at the same time."""
+
+    @field_validator("concurrency")
+    @classmethod
+    def _levels_are_positive(cls, levels: tuple[int, ...]) -> tuple[int, ...]:
+        if not levels or min(levels) < 1 or len(set(levels)) != len(levels):
+            raise ValueError("needs different levels of at least 1, such as [1, 8]")
+        return levels
+
+    @field_validator("time_budget")
+    @classmethod
+    def _is_a_duration(cls, text: str | None) -> str | None:
+        if text is not None:
+            seconds_of(text)
+        return text
+
+    @property
+    def time_budget_s(self) -> float | None:
+        """The time budget in seconds."""
+        return None if self.time_budget is None else seconds_of(self.time_budget)
+
+
+def seconds_of(text: str) -> float:
+    """Return the seconds of a duration such as `90s`, `30m` or `2h`; a bare number is seconds."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise ValueError(f"{text!r} is not a duration: write 90s, 30m or 2h")
+    return float(match[1]) * _SECONDS[match[2] or "s"]
+
+
+def load_spec(path: Path | None, overrides: Mapping[str, object]) -> StudySpec:
+    """Return the specification of a file (or the defaults) with the options that were given on top.
+
+    Raises:
+        SpecificationError: with file, line and key.
+        UsageError: for an option.
+    """
+    from pydantic import ValidationError
+
+    written = {} if path is None else YamlDocument(path).validate(StudySpec).model_dump(exclude_unset=True)
+    try:
+        return StudySpec.model_validate({**written, **overrides})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = "--" + str(first["loc"][0]).replace("_", "-")
+        message = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{name} {first['input']!r}: {message}") from error

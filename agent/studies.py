@@ -1,0 +1,220 @@
+"""Create or reopen a study and run it. `agent search` and `agent resume` are thin fronts of this."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from agent.errors import NodeUnusableError, UsageError
+from agent.home import Home, check_study_name
+from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
+from agent.session import Ended, SessionOptions, run_session
+from agent.settings import StudySettings
+from agent.spec import StudySpec
+from agent.store.manifest import Manifest
+from agent.store.study_store import BUDGET, StudyStore, open_storage, study_names
+from runners import EngineSettings, Workload
+from runners.registry import UnknownEngineError, make_runner
+from search_spaces import SearchSpace, load_space
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+    from rich.console import Console
+
+CPU_RANKS = 2
+"""Ranks on a node without a GPU: the fewest that have something to exchange."""
+FACTS_TIMEOUT_S = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A study that is checked and complete, but not stored yet."""
+
+    spec: StudySpec
+    manifest: Manifest
+    storage_url: str
+    tracking_uri: str
+
+    @property
+    def session(self) -> SessionOptions:
+        """How to run it."""
+        return SessionOptions(
+            tracking_uri=self.tracking_uri,
+            ray_address=self.spec.ray_address,
+            slots=self.spec.trials_per_node,
+            time_budget_s=self.spec.time_budget_s,
+        )
+
+
+def make_plan(spec: StudySpec, home: Home) -> Plan:
+    """Check a specification against itself, its space and the node. Nothing is written.
+
+    Raises:
+        SpecificationError, UsageError: what is wrong and what to do.
+        NodeUnusableError: the node's facts cannot be read.
+    """
+    space = _narrowed_space(spec)
+    tracking_uri = _tracking_uri(spec, home)
+    name = check_study_name(spec.name or _plain(spec.engine))
+    facts = node_facts(spec)
+    settings = StudySettings(
+        name=name,
+        engine=EngineSettings(
+            engine=spec.engine,
+            num_ranks=int(str(facts["num_ranks"])),
+            device=str(facts["device"]),
+            options=spec.options,
+        ),
+        space=spec.space or spec.engine,
+        workload=Workload(
+            concurrency=spec.concurrency,
+            prompt_tokens=spec.prompt_tokens,
+            output_tokens=spec.output_tokens,
+            requests=spec.requests,
+            seed=spec.seed,
+        ),
+        seed=spec.seed,
+    )
+    manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC))
+    return Plan(spec, manifest, spec.storage or home.storage_url, tracking_uri)
+
+
+def start(plan: Plan, home: Home, console: Console) -> Ended:
+    """Store the planned study and run it.
+
+    Raises:
+        UsageError: the name is taken, or a study of the same specification is open.
+    """
+    home.create()
+    storage = open_storage(plan.storage_url)
+    manifest = _with_free_name(plan, storage)
+    store = StudyStore.create(storage, plan.storage_url, manifest)
+    store.set_attribute(BUDGET, plan.spec.budget)
+    home.remember(store.name, plan.storage_url, plan.tracking_uri)
+    return run_session(store, home, plan.session, console)
+
+
+def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[StudyStore, str]:
+    """Return a stored study (by default the last one) and its tracking address.
+
+    Raises:
+        UsageError: when there is none, or none of that name.
+    """
+    last = home.last()
+    url = storage_url or last.get("storage") or home.storage_url
+    if url == home.storage_url and not home.has_database:
+        raise UsageError(f"there is no study in {home.path}: begin one with `agent search`, or name another --home")
+    storage = open_storage(url)
+    wanted = name or last.get("study")
+    known = study_names(storage)
+    if wanted is None:
+        if len(known) != 1:
+            raise UsageError(f"which study? There are: {', '.join(known) or 'none'}")
+        wanted = known[0]
+    if wanted not in known:
+        from search_spaces import nearest
+
+        raise UsageError(f"no study '{wanted}' in this storage. {nearest(wanted, known) if known else 'It is empty.'}")
+    tracking = last.get("tracking") if last.get("study") == wanted else None
+    tracking = tracking or os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(home.path)
+    return StudyStore(storage, url, wanted), tracking
+
+
+def node_facts(spec: StudySpec) -> dict[str, object]:
+    """Return the facts of this node, with the device and the number of ranks that the study will use."""
+    command = [sys.executable, "-m", "runners.node_facts"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FACTS_TIMEOUT_S, check=True)
+        facts: dict[str, object] = json.loads(done.stdout)
+    except subprocess.CalledProcessError as error:
+        raise NodeUnusableError(f"the node's facts cannot be read: {error.stderr.strip()[-500:]}") from error
+    except (subprocess.TimeoutExpired, ValueError) as error:
+        raise NodeUnusableError(f"the node's facts cannot be read: {error}") from error
+    num_gpus = int(str(facts.get("gpu_count") or 0))
+    device = spec.device or ("cuda" if num_gpus else "cpu")
+    if device == "cuda" and not num_gpus:
+        raise UsageError("--device cuda: this node has no GPU that its driver shows; leave --device away")
+    ranks = spec.tp or (num_gpus if device == "cuda" else CPU_RANKS)
+    return {
+        **facts,
+        "device": device,
+        "num_ranks": ranks,
+        "engine_version": f"{spec.engine} (torch {facts.get('torch')})",
+    }
+
+
+def _narrowed_space(spec: StudySpec) -> SearchSpace:
+    try:
+        make_runner(spec.engine)
+    except UnknownEngineError as error:
+        raise UsageError(f"--engine {spec.engine}: {error}") from error
+    space = load_space(spec.space or spec.engine)
+    pins = {name: space.parse_value(name, value) for name, value in spec.pin.items()}
+    excludes = {
+        name: tuple(space.parse_value(name, value) for value in values) for name, values in spec.exclude.items()
+    }
+    return space.narrowed(pins, excludes)
+
+
+def _tracking_uri(spec: StudySpec, home: Home) -> str:
+    """An address that was typed must answer now; one that is merely in the environment may be down for a while."""
+    if spec.tracking_uri is not None:
+        if (problem := check_tracking_uri(spec.tracking_uri)) is not None:
+            raise UsageError(
+                f"--tracking-uri: {problem} Start the server, or leave the option away: `agent sync` mirrors later."
+            )
+        return spec.tracking_uri
+    return os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(home.path)
+
+
+def _with_free_name(plan: Plan, storage: BaseStorage) -> Manifest:
+    manifest, known = plan.manifest, study_names(storage)
+    if plan.spec.name is None:
+        for name in known:
+            _refuse_if_open(StudyStore(storage, plan.storage_url, name), manifest)
+        return _named(manifest, _free_name(manifest.settings.name, known))
+    if plan.spec.name not in known:
+        return manifest
+    store = StudyStore(storage, plan.storage_url, plan.spec.name)
+    if store.manifest.space.fingerprint != manifest.space.fingerprint:
+        raise UsageError(
+            f"--name {store.name}: a study of another search space has this name. Choose another name, "
+            f"or go on with that one: agent resume {store.name}"
+        )
+    _refuse_if_open(store, manifest)
+    raise UsageError(
+        f"--name {store.name}: a study has this name already. Choose another name, or give it more launches: "
+        f"agent resume {store.name} --budget N"
+    )
+
+
+def _refuse_if_open(store: StudyStore, manifest: Manifest) -> None:
+    spent, budget = sum(trial.counts for trial in store.trials()), int(str(store.get_attribute(BUDGET) or 0))
+    if spent < budget and _same_work(store.manifest, manifest):
+        raise UsageError(
+            f"study {store.name} of the same specification is open ({spent} of {budget} launches): "
+            f"go on with `agent resume {store.name}`, or begin another one with --name"
+        )
+
+
+def _same_work(one: Manifest, other: Manifest) -> bool:
+    settings = one.settings.model_copy(update={"name": other.settings.name})
+    return settings == other.settings and one.space.fingerprint == other.space.fingerprint
+
+
+def _named(manifest: Manifest, name: str) -> Manifest:
+    return manifest.model_copy(update={"settings": manifest.settings.model_copy(update={"name": name})})
+
+
+def _free_name(wanted: str, known: list[str]) -> str:
+    names = (wanted if number == 1 else f"{wanted}-{number}" for number in range(1, len(known) + 2))
+    return next(name for name in names if name not in known)
+
+
+def _plain(engine: str) -> str:
+    return engine.rpartition(":")[2] or engine

@@ -1,0 +1,121 @@
+"""A study in figures: arms, the best, its gain over the baseline, and what it cost. A pure function of the trials."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.deadends.atlas import Atlas
+from agent.outcome import OutcomeKind
+from agent.propose.history import History
+from agent.store.trial import Trial
+from search_spaces import Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """All measured launches of one resolved assignment."""
+
+    assignment: Assignment
+    trials: tuple[Trial, ...]
+    values: tuple[float, ...]
+    """Objective of each launch, oldest first: geometric mean over the levels of output tokens per second."""
+
+    @property
+    def mean(self) -> float:
+        """Mean objective over the launches."""
+        return statistics.fmean(self.values)
+
+    @property
+    def first(self) -> Trial:
+        """The launch that stands for the arm."""
+        return self.trials[0]
+
+
+@dataclass(frozen=True, slots=True)
+class StudySummary:
+    """What a reader wants to know first."""
+
+    study: str
+    budget: int
+    spent: int
+    outcomes: Mapping[str, int]
+    num_probes: int
+    node_s: float
+    """Node time of all launches and probes, in seconds."""
+    baseline: Arm | None
+    best: Arm | None
+    atlas: Atlas
+    ruled_out: Mapping[str, int]
+    default: Assignment
+
+    @property
+    def gain(self) -> float | None:
+        """Best objective divided by the baseline's, or None where one is missing."""
+        if self.best is None or self.baseline is None:
+            return None
+        return self.best.mean / self.baseline.mean
+
+    @property
+    def verdict(self) -> str:
+        """`gain`, `no gain` or `not separable within the budget`; empty where nothing can be compared."""
+        if self.gain is None or self.best is None or self.baseline is None:
+            return ""
+        if self.best.assignment == self.baseline.assignment or self.gain <= 1.0:
+            return "no gain"
+        is_apart = min(self.best.values) > max(self.baseline.values)
+        repeated = min(len(self.best.values), len(self.baseline.values)) >= 2
+        return "gain" if is_apart and repeated else "not separable within the budget"
+
+    def changes(self, assignment: Assignment) -> str:
+        """Return how an assignment differs from the engine's default, in words."""
+        changed = [f"{name}={_text(value)}" for name, value in assignment.items() if value != self.default[name]]
+        return " ".join(changed) or "default"
+
+
+def summarise(history: History, name: str) -> StudySummary:
+    """Return the summary of a study."""
+    arms = _arms(history.trials)
+    by_key = {arm.first.work.key: arm for arm in arms}
+    outcomes = Counter(trial.outcome.kind.value for trial in history.trials if trial.outcome is not None)
+    everything = (*history.trials, *history.probes)
+    return StudySummary(
+        study=name,
+        budget=history.budget,
+        spent=sum(trial.counts for trial in history.trials),
+        outcomes={kind.value: outcomes[kind.value] for kind in OutcomeKind},
+        num_probes=sum(probe.counts for probe in history.probes),
+        node_s=sum(trial.record.wall_s for trial in everything if trial.record),
+        baseline=by_key.get(history.baseline_key or ""),
+        best=best_arm(arms),
+        atlas=history.atlas,
+        ruled_out=dict(history.ruled_out),
+        default=history.default,
+    )
+
+
+def best_arm(arms: Sequence[Arm]) -> Arm | None:
+    """Return the arm with the best mean; arms that were repeated go before those that were lucky once."""
+    repeated = [arm for arm in arms if len(arm.values) >= 2]
+    return max(repeated or arms, key=lambda arm: arm.mean, default=None)
+
+
+def _arms(trials: Sequence[Trial]) -> list[Arm]:
+    grouped: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if trial.is_measured:
+            grouped.setdefault(trial.work.key, []).append(trial)
+    return [
+        Arm(
+            assignment=group[0].work.resolved,
+            trials=tuple(group),
+            values=tuple(t.outcome.value for t in group if t.outcome is not None and t.outcome.value is not None),
+        )
+        for group in grouped.values()
+    ]
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,90 @@
+"""Shared memory: what a launch left is removed, and only that."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runners.processes import ProcessKey
+from runners.shared_memory import SHM_ROOT, SharedMemoryGuard
+
+HOLD = "import mmap, os, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0); f.close(); print(); input()"
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    value = uuid.uuid4().hex
+    yield value
+    for path in SHM_ROOT.glob(f"*{value}*"):
+        path.unlink()
+
+
+def make_segment(name: str) -> Path:
+    path = SHM_ROOT / name
+    path.write_bytes(b"x" * 4096)
+    return path
+
+
+def hold(path: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", HOLD, str(path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_a_segment_that_the_launch_had_mapped_is_removed_whatever_its_name(mark: str) -> None:
+    guard = SharedMemoryGuard()
+    segment = make_segment(f"anything-{mark}")
+    process = hold(segment)
+    assert guard.has_news()
+    guard.attribute([process.pid])
+    assert not guard.has_news()
+    end(process)
+    assert guard.clean([]) == ()
+    assert not segment.exists()
+
+
+def test_a_segment_in_use_by_somebody_else_stays(mark: str) -> None:
+    guard = SharedMemoryGuard()
+    segment = make_segment(f"psm_{mark}")
+    process = hold(segment)
+    assert guard.clean([ProcessKey(process.pid + 1, 0)]) == ()
+    assert segment.exists()
+    end(process)
+
+
+def test_a_file_that_somebody_put_there_meanwhile_stays(mark: str) -> None:
+    """The folder is also used as a fast disk: a closed file of no known name proves nothing."""
+    guard = SharedMemoryGuard()
+    segment = make_segment(f"model-{mark}.safetensors")
+    assert guard.clean([]) == ()
+    assert segment.exists()
+
+
+def test_what_was_there_before_stays_even_if_the_launch_used_it(mark: str) -> None:
+    segment = make_segment(f"psm_{mark}")
+    guard = SharedMemoryGuard()
+    process = hold(segment)
+    guard.attribute([process.pid])
+    end(process)
+    assert guard.clean([]) == ()
+    assert segment.exists()
+
+
+def test_a_known_name_with_a_pid_of_the_launch_is_removed(mark: str) -> None:
+    guard = SharedMemoryGuard()
+    segment = make_segment(f"torch_4194999_{mark}")
+    assert guard.clean([ProcessKey(4194999, os.getpid())]) == ()
+    assert not segment.exists()
