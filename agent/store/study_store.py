@@ -184,7 +184,7 @@ class StudyStore:
             self._storage.set_study_user_attr(self._ids[self.name], name, value)
 
     def _keep(self, study: str, stored: FrozenTrial) -> Trial:
-        trial = trial_of(study, stored)
+        trial = trial_of(study, stored).model_copy(update={"facts": self.manifest.facts})
         self._trial_ids[study, stored.number] = stored._trial_id
         self._trials[study][stored.number] = trial
         return trial

@@ -79,6 +79,7 @@ class Trial(Frozen):
     record: RunRecord | None = None
     artifact_dir: str = ""
     facts: Mapping[str, object] = {}
+    """Facts of the node it ran on."""
 
     @property
     def is_closed(self) -> bool:

@@ -6,7 +6,7 @@ from runners import Phase
 
 _CUDA_WHEEL = (
     "Install the wheel from PyPI, which on Linux holds CUDA and NCCL: "
-    "pip install --force-reinstall torch --index-url https://pypi.org/simple"
+    "pip install --force-reinstall torch"
 )
 
 RULES = (
