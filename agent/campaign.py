@@ -12,7 +12,7 @@ from typing import Protocol
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter
 from agent.home import Home
-from agent.judge import judge
+from agent.judge import judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
@@ -159,7 +159,7 @@ class Campaign:
         if isinstance(result, Lost):
             kill_processes(trials[0].cookie)
             for trial in trials:
-                self._close(trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=result.why), None)
+                self._close(trial, lost_task(result.why), None)
             return
         for trial, record in zip(trials, result, strict=True):
             interruptions = self.history().interruptions[trial.work.identity]

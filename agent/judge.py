@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from agent.classify import classify, wrong_output
-from agent.outcome import Outcome, OutcomeKind
+from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.propose.history import ATTEMPTS
-from agent.reasons import Policy
+from agent.reasons import REASONS, Policy, Reason
 from agent.store.trial import Trial
-from runners import Measurement, Rung, RunRecord
+from runners import Measurement, Phase, Rung, RunRecord
 from search_spaces import SearchSpace
 
 
@@ -30,6 +30,19 @@ def judge(
     if failure is not None and failure.policy is Policy.RETRY_OURS and interruptions + 1 < ATTEMPTS:
         return outcome.model_copy(update={"kind": OutcomeKind.INTERRUPTED, "note": f"{failure.reason.value}: again"})
     return outcome
+
+
+def lost_task(why: str) -> Outcome:
+    """Return the outcome of a trial whose Ray task is gone without an answer: ours, and queued again."""
+    failure = Failure(
+        reason=Reason.BENCHMARK_ERROR,
+        rule="none",
+        confidence=1.0,
+        phase=Phase.SPAWN,
+        policy=REASONS[Reason.BENCHMARK_ERROR].policy,
+        cure="Look at Ray's own logs; the work is launched again by itself.",
+    )
+    return Outcome(kind=OutcomeKind.INTERRUPTED, failure=failure, note=why)
 
 
 def _with_output_check(outcome: Outcome, record: RunRecord, baseline: Measurement | None) -> Outcome:

@@ -56,10 +56,8 @@ class History:
 
     @cached_property
     def interruptions(self) -> Counter[str]:
-        """How often each identity ended by the harness's own fault."""
-        return Counter(
-            trial.work.identity for trial in (*self.trials, *self.probes) if trial.is_closed and not trial.counts
-        )
+        """How often each identity ended by the harness's own fault; an agent that was killed or stopped is none."""
+        return Counter(trial.work.identity for trial in (*self.trials, *self.probes) if trial.is_our_fault)
 
     @cached_property
     def values(self) -> Mapping[str, list[float]]:

@@ -33,6 +33,9 @@ class Launches:
     works: tuple[Work, ...]
 
 
+FAULTS_IN_A_ROW = 6
+"""Launches in a row that may end by the harness's own fault before the study stops."""
+
 Proposal = Launches | Stop | None
 """None: wait until something in flight is closed."""
 
@@ -85,12 +88,23 @@ def _asked(history: History) -> Work | None:
 
 def _stopped_by(history: History) -> Stop | None:
     """A failure that blames no parameter (disk, network, hardware) stops the study until somebody mends it."""
+    if (why := _harness_fails(history)) is not None:
+        return Stop(why, resumable=True)
     last = next((trial for trial in reversed(history.trials) if trial.is_closed), None)
     failure = last.outcome.failure if last is not None and last.outcome is not None else None
     if last is None or failure is None or failure.policy is not Policy.STOP_STUDY or _was_resumed(history, last):
         return None
     line = f": {failure.decisive.text}" if failure.decisive else ""
     return Stop(f"{failure.reason.value}{line}. {failure.cure}", resumable=True)
+
+
+def _harness_fails(history: History) -> str | None:
+    """Return why launching more makes no sense when the harness itself failed several times in a row."""
+    closed = [trial for trial in history.trials if trial.is_closed][-FAULTS_IN_A_ROW:]
+    if len(closed) < FAULTS_IN_A_ROW or not all(trial.is_our_fault for trial in closed):
+        return None
+    note = closed[-1].outcome.note if closed[-1].outcome else ""
+    return f"the last {FAULTS_IN_A_ROW} launches failed by no fault of the engine: {note}"
 
 
 def _was_resumed(history: History, last: Trial) -> bool:

@@ -97,6 +97,11 @@ class Trial(Frozen):
         return self.outcome is not None and self.outcome.kind is OutcomeKind.FAILED
 
     @property
+    def is_our_fault(self) -> bool:
+        """True when the harness failed, as opposed to being stopped: such work is queued again only a few times."""
+        return self.outcome is not None and self.outcome.kind is OutcomeKind.INTERRUPTED and bool(self.outcome.failure)
+
+    @property
     def counts(self) -> bool:
         """True when the trial uses up budget: measured, failed or stopped early, but not interrupted."""
         return self.is_closed and self.outcome is not None and self.outcome.kind is not OutcomeKind.INTERRUPTED

@@ -15,7 +15,7 @@ import pytest
 from runners import Command, Deadlines, Measurement, Phase, RunRecord, TrialRequest
 from runners.cookies import find_processes
 from runners.lifecycle import LaunchPlan, Watch, launch
-from runners.processes import descendants, is_running, read_stat
+from runners.processes import ProcessKey, descendants, is_running, read_stat
 from runners.shared_memory import SHM_ROOT
 from tests.support.launches import FAMILY, make_request, python_command
 from tests.support.waiting import wait_until
@@ -153,7 +153,7 @@ def test_a_keyboard_interrupt_cleans_up_and_goes_on(tmp_path: Path) -> None:
 
 def test_a_killed_warden_is_a_lost_launch(tmp_path: Path) -> None:
     request = make_request(tmp_path, deadlines=Deadlines(stop_s=0.2))
-    family = []
+    family: list[ProcessKey] = []
 
     def kill_warden() -> bool:
         marked = find_processes(request.cookie)

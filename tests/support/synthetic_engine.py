@@ -27,6 +27,8 @@ from runners import (
     RunRecord,
     TrialRequest,
 )
+from runners.launch_plan import LaunchPlan
+from runners.lifecycle import launch
 from search_spaces import Assignment, Facts, canonical_json
 
 CAPTURE_ERROR = (
@@ -67,6 +69,26 @@ class SyntheticEngine:
             return failed_record(request, error)
         probe = ProbeMeasurement(pass_us=100.0 + 100.0 * fraction(request.assignment), calls_per_pass=12)
         return RunRecord(exit=Exit(code=0), phase=Phase.STOP, wall_s=0.001, probe=probe)
+
+
+class ProcessSyntheticEngine(SyntheticEngine):
+    """The same answers, each after a real process under the warden has run for a moment and left children behind."""
+
+    def run(self, request: TrialRequest) -> RunRecord:
+        """Run a process that starts two more, then answer."""
+        record = launch(request, Command(argv=(sys.executable, "-S", "-c", CHILD)), LaunchPlan(drain_s=0.0))
+        error = planted_error(request.assignment)
+        if error is not None:
+            return failed_record(request, error)
+        return record.model_copy(update={"measurement": measured(request)})
+
+
+CHILD = """
+import subprocess, sys, time
+for _ in range(2):
+    subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"], start_new_session=True)
+time.sleep(0.15)
+"""
 
 
 def planted_error(assignment: Mapping[str, object]) -> str | None:

@@ -4,10 +4,7 @@ from agent.classify.rule import Priority, Rule
 from agent.reasons import Reason
 from runners import Phase
 
-_CUDA_WHEEL = (
-    "Install the wheel from PyPI, which on Linux holds CUDA and NCCL: "
-    "pip install --force-reinstall torch"
-)
+_CUDA_WHEEL = "Install the wheel from PyPI, which on Linux holds CUDA and NCCL: pip install --force-reinstall torch"
 
 RULES = (
     Rule(

@@ -1,0 +1,29 @@
+# One command each: `make search` sets everything up and searches; `make test` sets everything up and tests.
+VENV ?= .venv
+PYTHON ?= python3
+BUDGET ?= 40
+READY := $(VENV)/.ready
+
+.PHONY: search test setup clean
+
+search: setup
+	$(VENV)/bin/agent search --budget $(BUDGET)
+
+test: setup
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/pytest
+
+setup: $(READY)
+
+# torch first and by exact version, so that the resolver does not look at any other build of it.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)"
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

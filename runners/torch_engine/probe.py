@@ -1,0 +1,183 @@
+"""``python -m runners.torch_engine.probe``: a fork server that tries collective backends, one after the other.
+
+It imports torch once and never touches CUDA; each probe runs in freshly forked ranks with its own environment, so nothing of
+one probe reaches the next. One probe alone: ``python -m runners.torch_engine.probe -- --tp 2 --allreduce gloo``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .cli import parse_config
+from .config import ConfigError, EngineConfig
+from .launcher import RankExit, Stopped, run_ranks, stop_signals
+from .phases import PhaseLog
+from .probe_rank import run_probe_rank
+from .process_group import Rendezvous
+
+ERROR_LINES = 40
+"""Lines of the log's end that a failed probe's result carries."""
+
+_PHASE = re.compile(rb"^\[torch_engine [0-9.]+\] rank=\d+ phase=(\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRequest:
+    """One line of the request file."""
+
+    id: str
+    argv: list[str]
+    """Flags of the engine."""
+    log: Path
+    """Where the ranks' output goes."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Environment of this probe's ranks, on top of the server's own."""
+    timeout_s: float = 20.0
+
+    @classmethod
+    def from_line(cls, line: str) -> ProbeRequest:
+        """Parse one JSON line. Raises ``ConfigError`` when it is no request."""
+        try:
+            values = json.loads(line)
+            return cls(**values | {"log": Path(values["log"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise ConfigError(f"not a probe request: {line.strip()!r} ({error})") from error
+
+
+def run_probe(request: ProbeRequest) -> dict[str, Any]:
+    """Run one probe to its end and return its result line; never raises for what the backend did."""
+    started = time.monotonic()
+    request.log.write_bytes(b"")
+    try:
+        config = parse_config(request.argv)
+    except ConfigError as error:
+        request.log.write_text(f"error: {error}\n")
+        return _result(request, started, exit_code=2)
+    PhaseLogFile(request.log).write(lambda: PhaseLog(0, started).phase("spawn"))
+    exits, answer = _run_ranks(request, config, started)
+    if exits is None:
+        return _result(request, started, timed_out=True)
+    failures = [rank_exit for rank_exit in exits if not rank_exit.is_clean]
+    if failures:
+        with request.log.open("a") as log:
+            log.writelines(f"{failure}\n" for failure in failures)
+        return _result(request, started, exit_code=failures[0].exit_code, signal=failures[0].signal)
+    return _result(request, started, exit_code=0) | json.loads(answer) | {"ok": True, "error": None}
+
+
+def _run_ranks(request: ProbeRequest, config: EngineConfig, started: float) -> tuple[list[RankExit] | None, bytes]:
+    rendezvous = Rendezvous.create()
+    readable, writable = os.pipe()
+
+    def run(rank: int) -> None:
+        os.environ.update(request.env)
+        redirect_output(request.log)
+        run_probe_rank(config, rendezvous, rank, PhaseLog(rank, started), writable)
+
+    try:
+        exits = run_ranks(config.tp, run, request.timeout_s)
+    finally:
+        os.close(writable)
+        rendezvous.close()
+    with os.fdopen(readable, "rb") as pipe:
+        return exits, pipe.read()
+
+
+class PhaseLogFile:
+    """Lends this process's standard output to a log file for a moment."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, speak: Callable[[], None]) -> None:
+        """Call ``speak`` with standard output appended to the file."""
+        with self.path.open("a") as file:
+            previous, sys.stdout = sys.stdout, file
+            try:
+                speak()
+            finally:
+                sys.stdout = previous
+
+
+def redirect_output(path: Path) -> None:
+    """Append this process's standard output and error to a file, those of its C++ libraries included."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+
+
+def _result(
+    request: ProbeRequest,
+    started: float,
+    exit_code: int | None = None,
+    signal: int | None = None,
+    timed_out: bool = False,
+) -> dict[str, Any]:
+    """A failed probe's result; a passed one overwrites what it found."""
+    log = request.log.read_bytes()
+    phases = _PHASE.findall(log)
+    return {
+        "id": request.id,
+        "ok": False,
+        "calls": [],
+        "calls_per_pass": None,
+        "pass_us": None,
+        "max_relative_error": None,
+        "phase": phases[-1].decode() if phases else "resolve",
+        "exit_code": exit_code,
+        "signal": signal,
+        "timed_out": timed_out,
+        "error": "\n".join(log.decode(errors="replace").splitlines()[-ERROR_LINES:]),
+        "seconds": round(time.monotonic() - started, 3),
+    }
+
+
+def serve_probes(lines: Iterable[str], results: Path) -> None:
+    """Run the request of each line and append its result, durably, before the next one starts."""
+    with results.open("a") as file:
+        for line in lines:
+            if line.strip():
+                file.write(json.dumps(run_probe(ProbeRequest.from_line(line))) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line; returns 0 when every request was answered (failed probes are answers), 2 for bad requests."""
+    parser = argparse.ArgumentParser(prog="python -m runners.torch_engine.probe", description=__doc__)
+    parser.add_argument("--requests", type=Path, help="JSON lines: id, argv, env, log, timeout_s (seconds)")
+    parser.add_argument("--results", type=Path, help="JSON lines are appended here, one for each request")
+    parser.add_argument("--log", type=Path, default=Path("probe.log"), help="log of a single probe")
+    parser.add_argument("--timeout-s", type=float, default=20.0, help="time limit of a single probe, in seconds")
+    parser.add_argument("flags", nargs="*", help="engine flags of a single probe, after --")
+    arguments = parser.parse_args(argv)
+    with stop_signals():
+        try:
+            if arguments.requests is None:
+                alone = ProbeRequest("alone", arguments.flags, arguments.log, timeout_s=arguments.timeout_s)
+                print(json.dumps(run_probe(alone)))
+            elif arguments.results is None:
+                parser.error("--requests needs --results")
+            else:
+                with arguments.requests.open() as lines:
+                    serve_probes(lines, arguments.results)
+        except Stopped as stopped:
+            return 128 + stopped.signal_number
+        except ConfigError as error:
+            print(f"{parser.prog}: error: {error}", file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
