@@ -110,6 +110,7 @@ class Campaign:
             budget=read_budget(self.store),
             asked=read_asked(self.store),
             ruled_out=self._charter.ruled_out,
+            owner=self.lease,
         )
 
     def atlas(self) -> Atlas:

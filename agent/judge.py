@@ -27,6 +27,8 @@ def judge(
     if outcome.kind is OutcomeKind.MEASURED and trial.work.rung is Rung.FULL:
         return _with_output_check(outcome, record, baseline)
     failure = outcome.failure
+    if failure is not None and failure.policy is Policy.STOP_STUDY:  # launched again once its cause is mended
+        return outcome.model_copy(update={"kind": OutcomeKind.INTERRUPTED, "note": failure.reason.value})
     if failure is not None and failure.policy is Policy.RETRY_OURS and interruptions + 1 < ATTEMPTS:
         return outcome.model_copy(update={"kind": OutcomeKind.INTERRUPTED, "note": f"{failure.reason.value}: again"})
     return outcome

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -121,7 +120,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 stop = campaign.run()
         history = campaign.history()
         status: StudyStatus = "interrupted" if stop.resumable else "finished"
-        worker.sync(snapshot_of(store, history, status, ended_at=datetime.now(UTC)))
+        worker.sync(snapshot_of(store, history, status))
         is_mirrored = worker.close(FLUSH_S)
         if not is_mirrored and worker.missing:
             console.print(worker.missing, style="yellow")

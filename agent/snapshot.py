@@ -7,6 +7,8 @@ from datetime import datetime
 from agent.deadends.observation import trial_label
 from agent.mirror.snapshot import StudySnapshot, StudyStatus
 from agent.propose.history import History
+from agent.propose.model_based import Sampler
+from agent.propose.order import Stop, propose
 from agent.recovery import owner_of
 from agent.report import documents, reproduce_command
 from agent.store.study_store import StudyStore
@@ -14,10 +16,8 @@ from agent.store.trial import Trial
 from agent.summary import summarise
 
 
-def snapshot_of(
-    store: StudyStore, history: History, status: StudyStatus, ended_at: datetime | None = None
-) -> StudySnapshot:
-    """Return everything that MLflow is to hold of a study."""
+def snapshot_of(store: StudyStore, history: History, status: StudyStatus) -> StudySnapshot:
+    """Return everything that MLflow is to hold of a study. It ended, unless it runs, when its last trial was closed."""
     summary = summarise(history, store.name)
     best = summary.best
     command = reproduce_command(history.runner, best.first, store.manifest) if best else None
@@ -34,16 +34,20 @@ def snapshot_of(
         verdict=summary.verdict if status == "finished" else "",
         status=status,
         started_at=store.manifest.created_at,
-        ended_at=ended_at,
+        ended_at=None if status == "running" else _last_closed(history) or store.manifest.created_at,
     )
 
 
-def status_of(store: StudyStore, history: History) -> tuple[StudyStatus, datetime | None]:
-    """Return whether a stored study runs, is finished or was interrupted, and when its last trial was closed."""
+def status_of(store: StudyStore, history: History) -> StudyStatus:
+    """Return whether a stored study is being run, has nothing more to do, or was interrupted."""
     if owner_of(store) is not None:
-        return "running", None
-    ended = max((trial.closed_at for trial in history.trials if trial.closed_at), default=store.manifest.created_at)
-    return ("finished" if history.spent >= history.budget else "interrupted"), ended
+        return "running"
+    proposal = propose(history, Sampler(history.space))
+    return "finished" if isinstance(proposal, Stop) and not proposal.resumable else "interrupted"
+
+
+def _last_closed(history: History) -> datetime | None:
+    return max((trial.closed_at for trial in history.trials if trial.closed_at), default=None)
 
 
 def _dead_ends(trial: Trial, history: History) -> tuple[str, ...]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 Scalar = bool | int | float | str
 Assignment = dict[str, Scalar]
 """Parameter name → value. Always complete: a parameter that is inactive stands at its default."""
 Facts = Mapping[str, object]
 """Environment fingerprint: fact name → value (JSON types only)."""
+
+
+def is_one_of(value: object, values: Iterable[Scalar]) -> bool:
+    """Return whether a value is among others; True is not 1, and 1 is not 1.0."""
+    return any(type(value) is type(other) and value == other for other in values)
 
 
 def canonical_json(assignment: Mapping[str, Scalar]) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from search_spaces.assignment import Scalar, is_one_of
 from search_spaces.errors import SpecificationError, nearest
+from search_spaces.relation import Relation
 from search_spaces.space import SearchSpace
 from search_spaces.yaml_document import YamlDocument
 
@@ -25,12 +27,19 @@ def load_space(name_or_path: str) -> SearchSpace:
     if name_or_path in catalogue():
         return load_space_file(Path(str(resources.files("search_spaces") / "catalogue" / f"{name_or_path}.yaml")))
     path = Path(name_or_path)
-    if path.suffix in (".yaml", ".yml") or path.exists():
+    if path.suffix in (".yaml", ".yml") or _is_there(path):
         return load_space_file(path)
     raise SpecificationError(
         f"no space of that name. {nearest(name_or_path, catalogue())} Or give the path of a .yaml file.",
         key=name_or_path,
     )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that is too long for a file
+        return False
 
 
 def load_space_file(path: Path) -> SearchSpace:
@@ -50,14 +59,16 @@ def load_space_file(path: Path) -> SearchSpace:
 
 
 def _check_references(document: YamlDocument, space: SearchSpace) -> None:
+    above: set[str] = set()
     for name, parameter in space.parameters.items():
         for other, values in parameter.active_when.items():
-            _check_values(document, space, other, values, ("parameters", name, "active_when", other))
+            where = ("parameters", name, "active_when", other)
+            _check_values(document, space, other, values, where)
+            if other not in above:  # one pass over the space then settles what is active
+                raise document.error(f"'{other}' must stand above '{name}', which depends on it", *where)
+        above.add(name)
     for index, relation in enumerate(space.relations):
-        for other in relation.parameters:
-            if other not in space.parameters:
-                problem = f"no such parameter: '{other}'. {nearest(other, space.parameters)}"
-                raise document.error(problem, "relations", index)
+        _check_relation(document, space, relation, index)
     for other, value in space.baseline.items():
         _check_values(document, space, other, (value,), ("baseline", other))
     for index, fallback in enumerate(space.fallbacks):
@@ -65,12 +76,24 @@ def _check_references(document: YamlDocument, space: SearchSpace) -> None:
             _check_values(document, space, other, (value,), ("fallbacks", index, other))
 
 
+def _check_relation(document: YamlDocument, space: SearchSpace, relation: Relation, index: int) -> None:
+    for other in relation.parameters:
+        if other not in space.parameters:
+            problem = f"no such parameter: '{other}'. {nearest(other, space.parameters)}"
+            raise document.error(problem, "relations", index)
+    if relation.implies is not None:
+        for part, clause in (("if", relation.implies.condition), ("then", relation.implies.consequence)):
+            for other, values in clause.items():
+                _check_values(document, space, other, values, ("relations", index, "implies", part, other))
+
+
 def _check_values(
-    document: YamlDocument, space: SearchSpace, name: str, values: tuple[object, ...], location: tuple[str | int, ...]
+    document: YamlDocument, space: SearchSpace, name: str, values: tuple[Scalar, ...], location: tuple[str | int, ...]
 ) -> None:
     try:
         for value in values:
-            space.parse_value(name, value)
+            if not is_one_of(meant := space.parse_value(name, value), (value,)):
+                raise SpecificationError(f"write {meant!r}, not {value!r}")
     except SpecificationError as error:
         raise document.error(error.problem, *location) from error
 

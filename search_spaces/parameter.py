@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from search_spaces.assignment import Facts, Scalar
+from search_spaces.assignment import Facts, Scalar, is_one_of
+
+MAX_VALUES = 10_000
+"""A range with more values is a mistake: no search tries as many, and they are listed one by one."""
 
 
 def _require_scalar(value: object) -> object:
     if not isinstance(value, bool | int | float | str):
         raise ValueError(f"expected a text, a number or true/false, found {type(value).__name__}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"expected a finite number, found {value}")
     return value
 
 
@@ -36,6 +42,8 @@ class IntRange(SpaceModel):
     def _is_ordered(self) -> IntRange:
         if self.low > self.high:
             raise ValueError(f"low ({self.low}) is greater than high ({self.high}): swap them")
+        if (self.high - self.low) // self.step >= MAX_VALUES:
+            raise ValueError(f"more than {MAX_VALUES} values from {self.low} to {self.high}: give a larger 'step'")
         return self
 
 
@@ -82,11 +90,14 @@ class Parameter(SpaceModel):
             raise ValueError("needs exactly one of 'values' and 'range'")
         if (self.flag is None) == (self.env is None):
             raise ValueError("needs exactly one of 'flag' and 'env'")
-        if len(set(map(repr, self.domain))) != len(self.domain):
-            raise ValueError("a value stands in 'values' twice")
+        texts = {str(value).lower() for value in self.domain}
+        if len(texts) != len(self.domain) or len(set(self.domain)) != len(self.domain):
+            raise ValueError("a value stands in 'values' twice, or two of them read the same (1 and true, x and X)")
         for value in (self.default, *(entry.value for entry in self.default_where)):
-            if value not in self.domain:
+            if not is_one_of(value, self.domain):
                 raise ValueError(f"default {value!r} is not one of its values {list(self.domain)}")
+        if self.monotone and not all(isinstance(value, int | float) for value in self.domain):
+            raise ValueError("'monotone' needs values that are numbers")
         return self
 
     @property
@@ -98,7 +109,7 @@ class Parameter(SpaceModel):
 
     def text(self, value: Scalar) -> str | None:
         """Return the value as the engine reads it, or None when it is said by leaving the flag or variable alone."""
-        if self.unset is not None and value == self.unset:
+        if self.unset is not None and is_one_of(value, (self.unset,)):
             return None
         if isinstance(value, bool):
             return "on" if value else "off"
@@ -113,5 +124,5 @@ class Parameter(SpaceModel):
 
     def is_active(self, assignment: Mapping[str, Scalar], facts: Facts) -> bool:
         """Return whether the parameter has a meaning beside these values on a node with these facts."""
-        by_values = all(assignment.get(name) in allowed for name, allowed in self.active_when.items())
-        return by_values and all(facts.get(name) in allowed for name, allowed in self.active_where.items())
+        by_values = all(is_one_of(assignment.get(name), allowed) for name, allowed in self.active_when.items())
+        return by_values and all(is_one_of(facts.get(name), allowed) for name, allowed in self.active_where.items())

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, model_validator
 
-from search_spaces.assignment import Scalar
+from search_spaces.assignment import Scalar, is_one_of
 from search_spaces.parameter import SpaceModel, StrictScalar
 
 Clause = Mapping[str, tuple[StrictScalar, ...]]
@@ -57,6 +57,23 @@ class Relation(SpaceModel):
             return True
         return _matches(implies.consequence, assignment)
 
+    def can_hold(self, domains: Mapping[str, tuple[Scalar, ...]]) -> bool:
+        """Return whether any values of these domains obey the rule, without looking at every combination of them."""
+        if self.at_most is not None:
+            left, right = domains[self.at_most.left], domains[self.at_most.right]
+            numbers = [[value for value in side if not isinstance(value, str)] for side in (left, right)]
+            has_text = len(numbers[0]) < len(left) or len(numbers[1]) < len(right)
+            return has_text or min(numbers[0]) <= max(numbers[1])
+        implies = self.implies
+        if implies is None:
+            return True
+        never_met = any(
+            not is_one_of(value, allowed) for name, allowed in implies.condition.items() for value in domains[name]
+        )
+        return never_met or all(
+            any(is_one_of(value, allowed) for value in domains[name]) for name, allowed in implies.consequence.items()
+        )
+
 
 def _matches(clause: Clause, assignment: Mapping[str, Scalar]) -> bool:
-    return all(assignment[name] in allowed for name, allowed in clause.items())
+    return all(is_one_of(assignment[name], allowed) for name, allowed in clause.items())

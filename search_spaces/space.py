@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Iterator, Mapping
 
 from pydantic import Field
 
-from search_spaces.assignment import Assignment, Facts, Scalar
+from search_spaces.assignment import Assignment, Facts, Scalar, is_one_of
 from search_spaces.errors import SpecificationError, nearest
 from search_spaces.parameter import IntRange, Parameter, SpaceModel, StrictScalar
 from search_spaces.relation import Relation
@@ -90,7 +89,7 @@ class SearchSpace(SpaceModel):
             raise SpecificationError(f"no such parameter. {nearest(name, self.parameters)}", key=name)
         domain = self.parameters[name].domain
         for candidate in domain:
-            if _same(candidate, value) or (isinstance(value, str) and _text(candidate) == value.lower()):
+            if is_one_of(value, (candidate,)) or (isinstance(value, str) and _text(candidate) == value.lower()):
                 return candidate
         shown = ", ".join(_text(candidate) for candidate in domain)
         raise SpecificationError(f"{value!r} is not one of its values: {shown}", key=name)
@@ -99,13 +98,14 @@ class SearchSpace(SpaceModel):
         """Return the space with some parameters pinned to one value and some values taken out.
 
         Raises:
-            SpecificationError: when nothing is left of a parameter or of a relation.
+            SpecificationError: when nothing is left of a parameter or of a relation, or the defaults that are left
+                break one.
         """
         parameters = dict(self.parameters)
         for name, value in pins.items():
             parameters[name] = _restricted(parameters[name], (value,), name)
         for name, values in excludes.items():
-            kept = tuple(value for value in parameters[name].domain if value not in values)
+            kept = tuple(value for value in parameters[name].domain if not is_one_of(value, values))
             parameters[name] = _restricted(parameters[name], kept, name)
         fallbacks = tuple(_within(fallback, parameters) for fallback in self.fallbacks)
         space = self.model_copy(
@@ -117,26 +117,22 @@ class SearchSpace(SpaceModel):
         )
         for relation in space.relations:
             space.check_satisfiable(relation)
+        if problem := space.violation(space.default_on({})):
+            raise SpecificationError(f"the defaults that are left break a relation: {problem}. Pin one of them")
         return space
 
     def check_satisfiable(self, relation: Relation) -> None:
         """Raise SpecificationError when no values of the parameters can satisfy the relation."""
         names = relation.parameters
-        domains = [self.parameters[name].domain for name in names]
-        if not any(relation.holds(dict(zip(names, point, strict=True))) for point in itertools.product(*domains)):
+        if not relation.can_hold({name: self.parameters[name].domain for name in names}):
             raise SpecificationError(f"no values of {', '.join(names)} can satisfy this relation ({relation.why})")
 
     def single_changes(self, base: Mapping[str, Scalar], names: tuple[str, ...] | None = None) -> Iterator[Assignment]:
         """Yield every assignment that differs from `base` in one parameter, in the order of expected effect."""
         for name in names if names is not None else tuple(self.parameters):
             for value in self.parameters[name].domain:
-                if not _same(value, base[name]):
+                if not is_one_of(value, (base[name],)):
                     yield {**base, name: value}
-
-
-def _same(first: object, second: object) -> bool:
-    """Equality that keeps True and 1 apart."""
-    return type(first) is type(second) and first == second
 
 
 def _text(value: Scalar) -> str:

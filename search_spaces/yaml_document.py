@@ -25,9 +25,11 @@ class YamlDocument:
 
     def _read(self) -> str:
         try:
-            if self.path.stat().st_size > MAX_BYTES:
+            with self.path.open("rb") as file:
+                content = file.read(MAX_BYTES + 1)  # a device or a pipe has no size that could be asked for
+            if len(content) > MAX_BYTES:
                 raise SpecificationError("larger than 1 MiB: this is not a specification file", path=self.path)
-            return self.path.read_text(encoding="utf-8")
+            return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise SpecificationError(f"not UTF-8 text ({error.reason})", path=self.path) from error
         except OSError as error:
@@ -41,13 +43,23 @@ class YamlDocument:
             if root is None:
                 raise SpecificationError("the file is empty", path=self.path)
             self._note_lines(root, ())
-            return yaml.safe_load(text)
+            return self._construct(root)
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             problem = getattr(error, "problem", None) or str(error)
             raise SpecificationError(
                 f"not valid YAML: {problem}", path=self.path, line=mark.line + 1 if mark else None
             ) from error
+        except RecursionError as error:
+            raise SpecificationError("nested too deeply for a specification file", path=self.path) from error
+
+    def _construct(self, root: yaml.Node) -> object:
+        try:
+            return yaml.SafeLoader("").construct_document(root)
+        except yaml.YAMLError:
+            raise
+        except (ValueError, OverflowError) as error:  # for example the date 2026-02-30, or a number of 5,000 digits
+            raise SpecificationError(f"a value cannot be read: {error}", path=self.path) from error
 
     def _note_lines(self, node: yaml.Node, location: Location) -> None:
         self.lines.setdefault(location, node.start_mark.line + 1)

@@ -31,9 +31,9 @@ def command(study: str | None, tracking_uri: str | None, as_json: bool, storage:
     uri = tracking_uri or reading.tracking_uri
     if (problem := check_tracking_uri(uri)) is not None:
         raise UsageError(f"{problem} Start the server, or name another with --tracking-uri.")
-    status, ended_at = status_of(reading.store, reading.history)
+    status = status_of(reading.store, reading.history)
     try:
-        report = make_mirror(uri, place).sync(snapshot_of(reading.store, reading.history, status, ended_at))
+        report = make_mirror(uri, place).sync(snapshot_of(reading.store, reading.history, status))
     except MirrorError as error:
         raise AgentError(f"MLflow at {uri}: {error}") from error
     if as_json:

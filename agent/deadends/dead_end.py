@@ -54,7 +54,8 @@ class DeadEnd(Frozen):
         if self.state is DeadEndState.CONFIRMED:
             return matches_all(self.conditions, assignment)
         if self.state is DeadEndState.SUSPECTED:
-            return all(assignment[name] == self.observed[name] for name in self.suspects)
+            as_seen = all(assignment[name] == self.observed[name] for name in self.suspects)
+            return as_seen and matches_all(self.conditions, assignment)
         return False
 
     def __str__(self) -> str:

@@ -38,8 +38,10 @@ def learn(seen: Sequence[Observation], space: SearchSpace, facts: Facts) -> tupl
     passes = [observation for observation in seen if observation.passed]
     failures = [_Failed(observation, observation.failure) for observation in seen if observation.failure]
     groups: dict[tuple[str, Conjunction], list[_Failed]] = defaultdict(list)
+    position = {name: index for index, name in enumerate(space.parameters)}
     for failed in failures:
-        conditions = _explanation(failed, failures, passes, space)
+        found = _explanation(failed, failures, passes, space)
+        conditions = tuple(sorted(found, key=lambda condition: position[condition.parameter]))
         groups[failed.failure.reason.value, conditions].append(failed)
     dead_ends = [_dead_end(conditions, group, passes, space, facts) for (_, conditions), group in groups.items()]
     return tuple(sorted(_without_implied(dead_ends), key=lambda found: found.state is not DeadEndState.CONFIRMED))
@@ -50,7 +52,12 @@ def _explanation(
 ) -> Conjunction:
     """Return the smallest conjunction that the failure satisfies and no comparable pass does."""
     relevant = [seen for seen in passes if RUNG_ORDER[seen.rung] >= RUNG_ORDER[failed.seen.rung]]
-    alike = [other for other in failures if other.failure.reason is failed.failure.reason]
+    # With other blames it is another cause: its value says nothing about where this one begins.
+    alike = [
+        other
+        for other in failures
+        if other.failure.reason is failed.failure.reason and set(other.failure.blames) == set(failed.failure.blames)
+    ]
     for conditions in _candidates(failed, alike, space):
         if not any(matches_all(conditions, seen.assignment) for seen in relevant):
             return conditions
@@ -142,7 +149,7 @@ def _dead_end(
         conditions=conditions,
         reason=first.failure.reason,
         policy=row.policy,
-        state=_state(group, contradicting),
+        state=_state(conditions, group, contradicting),
         rung=rung,
         suspects=_accused(first),
         observed=first.seen.assignment,
@@ -156,11 +163,14 @@ def _dead_end(
     )
 
 
-def _state(group: Sequence[_Failed], contradicting: Sequence[str]) -> DeadEndState:
+def _state(conditions: Conjunction, group: Sequence[_Failed], contradicting: Sequence[str]) -> DeadEndState:
     failed_twice = len({failed.seen.label for failed in group}) >= 2
     if contradicting:  # only ever the very same launch: anything less would have made the conjunction grow
         return DeadEndState.FLAKY
-    believed = any(failed.failure.policy is Policy.DEAD_AT_ONCE and failed.failure.blames for failed in group)
+    named = {condition.parameter for condition in conditions}  # with company that no message named, it is a guess
+    believed = any(
+        failed.failure.policy is Policy.DEAD_AT_ONCE and named.issubset(failed.failure.blames) for failed in group
+    )
     return DeadEndState.CONFIRMED if believed or failed_twice else DeadEndState.SUSPECTED
 
 

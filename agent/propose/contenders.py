@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agent.propose.history import History
+from agent.propose.history import ATTEMPTS, History
 from agent.store.trial import Kind, Trial, Work
 
 BEST = 3
@@ -17,16 +17,22 @@ def reserved(history: History) -> int:
 
 def propose(history: History) -> Work | None:
     """Return one more launch of the contender with the fewest, or None when nothing was measured at all."""
-    contenders = list(dict.fromkeys([*filter(None, [history.baseline_key]), *history.ranking[:BEST]]))
+    keys = dict.fromkeys([*filter(None, [history.baseline_key]), *history.ranking[:BEST]])
+    contenders = [
+        work for key in keys if history.interruptions[(work := _next_repeat(history, key)).identity] < ATTEMPTS
+    ]
     if not contenders:
         return None
-    repeats = Counter(trial.work.key for trial in history.trials if trial.work.kind is Kind.REPEAT and _occupies(trial))
     launches = Counter(trial.work.key for trial in history.trials if _occupies(trial))
     history.random("contenders").shuffle(contenders)
-    key = min(contenders, key=lambda contender: launches[contender])
-    first = next(trial for trial in history.trials if trial.work.key == key and trial.is_measured)
-    update = {"kind": Kind.REPEAT, "repeat": repeats[key], "stage": "contender", "base": None}
-    return first.work.model_copy(update=update)
+    return min(contenders, key=lambda work: launches[work.key])
+
+
+def _next_repeat(history: History, key: str) -> Work:
+    launched = [trial for trial in history.trials if trial.work.key == key]
+    repeats = sum(trial.work.kind is Kind.REPEAT and _occupies(trial) for trial in launched)
+    first = next(trial for trial in launched if trial.is_measured)
+    return first.work.again(Kind.REPEAT, repeats, "contender")
 
 
 def _occupies(trial: Trial) -> bool:

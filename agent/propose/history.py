@@ -12,7 +12,7 @@ from functools import cached_property
 
 from agent.deadends.atlas import Atlas
 from agent.settings import StudySettings
-from agent.store.trial import Kind, Trial, Work
+from agent.store.trial import Kind, Lease, Trial, Work
 from runners import Rung, Runner
 from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
 
@@ -36,6 +36,8 @@ class History:
     atlas: Atlas
     budget: int
     asked: tuple[Assignment, ...] = ()
+    owner: Lease | None = None
+    """The agent that runs the study now: what stopped an earlier one does not stop it. None: all count as one."""
     ruled_out: Counter[str] = field(default_factory=Counter)
     """Candidates that were not launched, by why: a tally for the reader, which no decision looks at."""
 
@@ -91,7 +93,12 @@ class History:
     def base(self) -> Assignment | None:
         """The first assignment that worked: the starting point of every change."""
         kinds = (Kind.DEFAULT, Kind.BASELINE)
-        return next((t.work.resolved for t in self.trials if t.is_measured and t.work.kind in kinds), None)
+        measured = [trial for trial in self.trials if trial.is_measured]
+        if any(trial.counts and trial.work.requested == self.default for trial in self.trials):
+            candidates = [trial for trial in measured if trial.work.kind in kinds] or measured
+        else:  # what the user asked for may have been launched before the default
+            candidates = [trial for trial in measured if trial.work.kind in kinds]
+        return candidates[0].work.resolved if candidates else None
 
     def without_speculation(self, assignment: Mapping[str, Scalar]) -> Assignment:
         """Return what an assignment becomes as the baseline."""

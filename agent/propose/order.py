@@ -43,7 +43,7 @@ Proposal = Launches | Stop | None
 def propose(history: History, sampler: model_based.Sampler) -> Proposal:
     """Return what to run next. `sampler` is only a cache: a fresh one gives the same answer."""
     if (stopped := _stopped_by(history)) is not None:
-        return stopped
+        return None if _in_flight(history) else stopped
     if history.spent >= history.budget:
         return None if _in_flight(history) else Stop("the budget is spent")
     if (asked := _asked(history)) is not None:
@@ -72,10 +72,10 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
 
 
 def _find_base(history: History) -> Proposal:
+    if _in_flight(history):  # a safer setting is worth a launch only once the one before it is known to fail
+        return None
     if (work := base.propose(history)) is not None:
         return Launches((work,))
-    if _in_flight(history):
-        return None
     return Stop(base.why_nothing_works(history), nothing_works=True)
 
 
@@ -87,28 +87,31 @@ def _asked(history: History) -> Work | None:
 
 
 def _stopped_by(history: History) -> Stop | None:
-    """A failure that blames no parameter (disk, network, hardware) stops the study until somebody mends it."""
+    """A failure that blames no parameter (disk, network, hardware) stops the study until somebody mends it.
+
+    Only what this agent saw: that somebody resumed the study says that the cause of an earlier stop is gone.
+    """
     if (why := _harness_fails(history)) is not None:
         return Stop(why, resumable=True)
-    last = next((trial for trial in reversed(history.trials) if trial.is_closed), None)
-    failure = last.outcome.failure if last is not None and last.outcome is not None else None
-    if last is None or failure is None or failure.policy is not Policy.STOP_STUDY or _was_resumed(history, last):
-        return None
-    line = f": {failure.decisive.text}" if failure.decisive else ""
-    return Stop(f"{failure.reason.value}{line}. {failure.cure}", resumable=True)
+    for trial in (*history.trials, *history.probes):
+        failure = trial.outcome.failure if trial.outcome is not None else None
+        if failure is not None and failure.policy is Policy.STOP_STUDY and _is_mine(history, trial):
+            line = f": {failure.decisive.text}" if failure.decisive else ""
+            return Stop(f"{failure.reason.value}{line}. {failure.cure}", resumable=True)
+    return None
 
 
 def _harness_fails(history: History) -> str | None:
     """Return why launching more makes no sense when the harness itself failed several times in a row."""
     closed = [trial for trial in history.trials if trial.is_closed][-FAULTS_IN_A_ROW:]
-    if len(closed) < FAULTS_IN_A_ROW or not all(trial.is_our_fault for trial in closed):
+    if len(closed) < FAULTS_IN_A_ROW or not all(trial.is_our_fault and _is_mine(history, trial) for trial in closed):
         return None
     note = closed[-1].outcome.note if closed[-1].outcome else ""
     return f"the last {FAULTS_IN_A_ROW} launches failed by no fault of the engine: {note}"
 
 
-def _was_resumed(history: History, last: Trial) -> bool:
-    return any(not trial.is_closed and trial.number > last.number for trial in history.trials)
+def _is_mine(history: History, trial: Trial) -> bool:
+    return history.owner is None or trial.lease == history.owner
 
 
 def _in_flight(history: History) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from agent.deadends.condition import matches_all
 from agent.deadends.dead_end import DeadEndState
 from agent.deadends.observation import trial_label
-from agent.propose.history import History
+from agent.propose.history import ATTEMPTS, History
 from agent.reasons import Policy
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
@@ -16,13 +17,15 @@ LARGEST_SHARE = 0.2
 
 def propose(history: History) -> Work | None:
     """Return a launch or probe that shows whether a failure repeats, or None."""
-    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.trials)
+    confirming = (trial for trial in history.trials if trial.work.kind is Kind.CONFIRM)
+    spent = sum(trial.counts or not trial.is_closed for trial in confirming)
     for trial in (*history.probes, *history.trials):
         if not trial.is_failed or not _is_open(history, trial):
             continue
         work = _again(trial)
         known = history.probed if work.rung is Rung.PROBE else history.identities
-        if work.identity not in known and (work.rung is Rung.PROBE or spent < LARGEST_SHARE * history.budget):
+        may_run = work.identity not in known and history.interruptions[work.identity] < ATTEMPTS
+        if may_run and (work.rung is Rung.PROBE or spent < LARGEST_SHARE * history.budget):
             return work
     return None
 
@@ -31,6 +34,8 @@ def _is_open(history: History, trial: Trial) -> bool:
     failure = trial.outcome.failure if trial.outcome else None
     if failure is None or failure.policy not in TWICE or trial.work.kind is Kind.CONFIRM or trial.work.repeat > 0:
         return False
+    if any(matches_all(found.conditions, trial.work.resolved) for found in history.atlas.confirmed):
+        return False
     known = history.atlas.supported_by(trial_label(trial))
     return not any(found.state is not DeadEndState.SUSPECTED for found in known)
 
@@ -38,6 +43,5 @@ def _is_open(history: History, trial: Trial) -> bool:
 def _again(trial: Trial) -> Work:
     """Repeat at the rung where it failed: that is the cheapest one known to show the failure."""
     if trial.work.rung is Rung.PROBE:
-        return trial.work.model_copy(update={"repeat": 1, "stage": f"does probe {trial.number} fail again?"})
-    update = {"kind": Kind.CONFIRM, "repeat": 0, "stage": f"does trial {trial.number} fail again?"}
-    return trial.work.model_copy(update=update)
+        return trial.work.again(Kind.PROBE, 1, f"does probe {trial.number} fail again?", trial.work.base)
+    return trial.work.again(Kind.CONFIRM, 0, f"does trial {trial.number} fail again?", trial.work.base)

@@ -6,13 +6,17 @@ A study NAME has a companion NAME/probes in the same storage for everything that
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from agent.errors import StorageError, UsageError
 from agent.outcome import Outcome, OutcomeKind
+from agent.redaction import redact_text
 from agent.store.distributions import distributions_of
 from agent.store.manifest import Manifest
 from agent.store.trial import Kind, Lease, Trial, Work
@@ -24,17 +28,18 @@ if TYPE_CHECKING:
 
 PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
+_PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/]*@")
 
 
 @contextmanager
 def storage_errors(url: str) -> Iterator[None]:
     """Turn what a database or a disk raises into one clear StorageError."""
-    from optuna.exceptions import StorageInternalError
+    from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
-    except (StorageInternalError, SQLAlchemyError, OSError) as error:
+    except (StorageInternalError, UpdateFinishedTrialError, SQLAlchemyError, OSError) as error:
         cause = error.__cause__ or error
         text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
         raise StorageError(
@@ -64,21 +69,22 @@ def open_storage(url: str) -> BaseStorage:
                 f"--storage {_without_password(url)}: {message} Expected a database URL such as "
                 "sqlite:///study.db or postgresql://user@host/database."
             ) from error
+        except RuntimeError as error:  # Optuna's word for tables that are not, or not quite, its own
+            raise UsageError(
+                f"--storage {_without_password(url)}: its tables are those of another Optuna version or of another "
+                "program. Name another database."
+            ) from error
 
 
 def _without_password(url: str) -> str:
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    try:
-        return make_url(url).render_as_string(hide_password=True)
-    except ArgumentError:
-        return url
+    """Hide the password even of a URL that cannot be parsed, and where it is given as `?password=`."""
+    return redact_text(_PASSWORD.sub(r"\1:***@", url))
 
 
 def study_names(storage: BaseStorage) -> list[str]:
     """Return the names of the studies in the storage, without their companions, oldest first."""
-    studies = sorted(storage.get_all_studies(), key=lambda study: study._study_id)
+    with storage_errors("of the studies"):
+        studies = sorted(storage.get_all_studies(), key=lambda study: study._study_id)
     return [study.study_name for study in studies if MANIFEST in study.user_attrs]
 
 
@@ -92,7 +98,13 @@ class StudyStore:
         with storage_errors(url):
             self._ids = {study: storage.get_study_id_from_name(study) for study in (name, name + PROBES)}
             manifest = storage.get_study_user_attrs(self._ids[name]).get(MANIFEST)
-        self.manifest = Manifest.model_validate_json(str(manifest))
+        try:
+            self.manifest = Manifest.model_validate_json(str(manifest))
+        except ValidationError as error:
+            raise StorageError(
+                f"study {name}: its description cannot be read ({error.errors()[0]['msg']}). "
+                "Was it written by another version of the agent?"
+            ) from error
         self._distributions = distributions_of(self.manifest.space)
         self._trials: dict[str, dict[int, Trial]] = {study: {} for study in self._ids}
         self._trial_ids: dict[tuple[str, int], int] = {}

@@ -60,6 +60,19 @@ class Work(Frozen):
         kind = "first" if self.kind in FIRST_LAUNCHES else self.kind.value
         return f"{self.key}/{kind}/{self.repeat}"
 
+    def again(self, kind: Kind, repeat: int, stage: str, base: Assignment | None = None) -> Work:
+        """Return another launch of the same assignment. (`model_copy` would keep the cached identity of this one.)"""
+        return Work(
+            kind=kind,
+            rung=self.rung,
+            requested=self.requested,
+            resolved=self.resolved,
+            repeat=repeat,
+            rewrites=self.rewrites,
+            stage=stage,
+            base=base,
+        )
+
 
 FIRST_LAUNCHES = frozenset({Kind.DEFAULT, Kind.BASELINE, Kind.SCREEN, Kind.SEARCH})
 """Kinds that launch an assignment for the first time: they share one identity, so that none is launched as another."""

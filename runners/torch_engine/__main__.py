@@ -38,9 +38,7 @@ def launch(config: EngineConfig) -> int:
             from .rank import run_rank
 
             rendezvous = Rendezvous.create()
-            exits = run_ranks(
-                config.tp, lambda rank: run_rank(config, rendezvous, rank, PhaseLog(rank, STARTED))
-            )
+            exits = run_ranks(config.tp, lambda rank: run_rank(config, rendezvous, rank, PhaseLog(rank, STARTED)))
         except Stopped as stopped:
             print(f"{stopped}", file=sys.stderr, flush=True)
             return 128 + stopped.signal_number

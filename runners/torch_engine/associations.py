@@ -4,11 +4,12 @@ A token id is a pair (a, b) of classes: ``a * side + b``. The next token is the 
 
     (successor_a[a of the last token], successor_b[b of the token LOOK_BACK positions before it])
 
-The first half is a memory in the experts (the slot that knows class a lies in expert ``a mod experts``, to which the router
-sends it), the second a memory in the attention heads, which look exactly ``LOOK_BACK`` positions back. So the tokens depend
-on the prompt, the cache, the routing and every rank's share of every exchange, and yet the best logit stands far above the
-second: signals lie in orthogonal directions, while the random rest of the weights contributes noise that is small against
-them. That margin is what makes greedy decoding lossless on GPUs, where a matrix product rounds differently for other shapes.
+The first half is a memory in the experts (the slot that knows class a lies in expert ``a mod experts``, to which the
+router sends it), the second a memory in the attention heads, which look exactly ``LOOK_BACK`` positions back. So the
+tokens depend on the prompt, the cache, the routing and every rank's share of every exchange, and yet the best logit
+stands far above the second: signals lie in orthogonal directions, while the random rest of the weights contributes
+noise that is small against them. That margin is what makes greedy decoding lossless on GPUs, where a matrix product
+rounds differently for other shapes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ LOOK_BACK = 2
 
 @dataclass(frozen=True, slots=True)
 class Associations:
-    """Directions of the residual stream and the successors that the memories store. All tensors are float32 on the CPU."""
+    """Directions of the residual stream and the successors that the memories store. All tensors are float32 on the
+    CPU."""
 
     token_a: torch.Tensor
     """(side, H) direction that the embedding of class a of the first half writes."""
@@ -49,7 +51,10 @@ class Associations:
         order = torch.randperm(side, generator=generator).tolist()
         num_misled = round((1 - config.draft_agreement) * side)
         return cls(
-            *directions.unbind(),
+            token_a=directions[0],
+            token_b=directions[1],
+            next_a=directions[2],
+            next_b=directions[3],
             successor_a=_one_cycle(torch.randperm(side, generator=generator).tolist()),
             successor_b=_one_cycle(torch.randperm(side, generator=generator).tolist()),
             misled=frozenset(order[:num_misled]),

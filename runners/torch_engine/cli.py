@@ -25,7 +25,8 @@ _SIZE_HELP = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises ``ConfigError`` instead of leaving the process: a probe server must outlive a bad request."""
+    """A parser that raises ``ConfigError`` instead of leaving the process: a probe server must outlive a bad
+    request."""
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(message)
@@ -48,21 +49,42 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_knobs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto: cuda if an NVIDIA driver is loaded")
-    parser.add_argument("--preset", choices=("auto", *PRESETS), default="auto", help="sizes; auto: gpu on cuda, cpu on cpu")
+    parser.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto: cuda if there is an NVIDIA device"
+    )
+    parser.add_argument(
+        "--preset", choices=("auto", *PRESETS), default="auto", help="sizes; auto: gpu on cuda, cpu on cpu"
+    )
     parser.add_argument("--tp", type=int, default=2, metavar="N", help="ranks, one process each (default 2)")
-    parser.add_argument("--allreduce", choices=ALLREDUCES, help="all-reduce backend (default nccl on cuda, gloo on cpu)")
     parser.add_argument(
-        "--expert-parallel", choices=("on", "off"), default="off", help="exchange tokens by all-to-all instead of splitting each expert"
+        "--allreduce", choices=ALLREDUCES, help="all-reduce backend (default nccl on cuda, gloo on cpu)"
     )
     parser.add_argument(
-        "--cuda-graph-max-bs", type=int, default=0, metavar="N", help="capture CUDA graphs for 1, 2, 4, ... <= N sequences (0: eager)"
+        "--expert-parallel",
+        choices=("on", "off"),
+        default="off",
+        help="exchange tokens by all-to-all instead of splitting each expert",
     )
     parser.add_argument(
-        "--draft-length", type=int, default=0, metavar="N", help=f"drafted tokens a step, 0 (no speculation) to {MAX_DRAFT_LENGTH}"
+        "--cuda-graph-max-bs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="capture CUDA graphs for 1, 2, 4, ... <= N sequences (0: eager)",
     )
     parser.add_argument(
-        "--draft-agreement", type=float, default=0.8, metavar="P", help="share of token classes on which the draft is right, 0 to 1 (default 0.8)"
+        "--draft-length",
+        type=int,
+        default=0,
+        metavar="N",
+        help=f"drafted tokens a step, 0 (no speculation) to {MAX_DRAFT_LENGTH}",
+    )
+    parser.add_argument(
+        "--draft-agreement",
+        type=float,
+        default=0.8,
+        metavar="P",
+        help="share of token classes on which the draft is right, 0 to 1 (default 0.8)",
     )
 
 
@@ -70,7 +92,9 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--concurrency", metavar="N,N", help="levels: requests in flight, e.g. 1,8")
     parser.add_argument("--prompt-tokens", type=int, metavar="N", help="tokens of each prompt")
     parser.add_argument("--output-tokens", type=int, metavar="N", help="tokens generated for each request")
-    parser.add_argument("--requests", type=int, default=0, metavar="N", help="requests of each level (0: twice the level, at least 4)")
+    parser.add_argument(
+        "--requests", type=int, default=0, metavar="N", help="requests of each level (0: twice the level, at least 4)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of weights and prompts (default 0)")
     parser.add_argument("--result", type=Path, metavar="FILE", help="write the result here as JSON, atomically")
 

@@ -21,7 +21,8 @@ _all_gather: Callable[..., Any] = getattr(dist, "all_gather_single", None) or di
 _reduce_scatter: Callable[..., Any] = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 AllReduce = Callable[[torch.Tensor], torch.Tensor]
-"""Takes this rank's contiguous summand and returns the sum over ranks, of the same shape; the argument may be overwritten."""
+"""Takes this rank's contiguous summand and returns the sum over ranks, of the same shape; the argument may be
+overwritten."""
 
 
 class GroupAllReduce:
@@ -38,12 +39,14 @@ class GroupAllReduce:
 class SymmetricMemoryAllReduce:
     """torch's own kernels over memory that every GPU maps (``torch.distributed._symmetric_memory``, torch 2.9 to 2.13).
 
-    One-shot: every rank reads all summands and adds them: fewest steps, most traffic. Two-shot: each rank adds one part and
-    the parts are gathered. Both copy into the symmetric buffer first; the kernels synchronise with the peers at start and
-    end, so the buffer may be refilled by the next call in stream order.
+    One-shot: every rank reads all summands and adds them: fewest steps, most traffic. Two-shot: each rank adds one part
+    and the parts are gathered. Both copy into the symmetric buffer first; the kernels synchronise with the peers at
+    start and end, so the buffer may be refilled by the next call in stream order.
     """
 
-    def __init__(self, group: dist.ProcessGroup, device: torch.device, dtype: torch.dtype, max_numel: int, shots: int) -> None:
+    def __init__(
+        self, group: dist.ProcessGroup, device: torch.device, dtype: torch.dtype, max_numel: int, shots: int
+    ) -> None:
         import torch.distributed._symmetric_memory as symmetric_memory
 
         # The kernels move 16 bytes at a time, and two-shot splits the message over ranks.
@@ -58,7 +61,7 @@ class SymmetricMemoryAllReduce:
         window = self.buffer[: _round_up(summand.numel(), self.quantum)]
         window[: summand.numel()].copy_(summand.view(-1))
         if self.one_shot:
-            total = torch.ops.symm_mem.one_shot_all_reduce(window, "sum", self.group_name)
+            total: torch.Tensor = torch.ops.symm_mem.one_shot_all_reduce(window, "sum", self.group_name)
             return total[: summand.numel()].view_as(summand)
         torch.ops.symm_mem.two_shot_all_reduce_(window, "sum", self.group_name)
         summand.view(-1).copy_(window[: summand.numel()])
@@ -93,7 +96,9 @@ class AllGatherLocalSum:
 class Collectives:
     """All exchanges of one rank, with a count of calls by name (Python calls: a graph replay adds none)."""
 
-    def __init__(self, group: dist.ProcessGroup, device: torch.device, all_reduce: AllReduce, all_reduce_backend: str) -> None:
+    def __init__(
+        self, group: dist.ProcessGroup, device: torch.device, all_reduce: AllReduce, all_reduce_backend: str
+    ) -> None:
         self.group = group
         self.device = device
         self.rank = group.rank()
@@ -132,7 +137,9 @@ def build_collectives(config: EngineConfig, group: dist.ProcessGroup, device: to
         shots = 1 if name == "symm_mem_one_shot" else 2
         max_numel = config.max_rows * config.size.hidden
         symmetric = SymmetricMemoryAllReduce(group, device, dtype_of(device), max_numel, shots)
-        return Collectives(group, device, symmetric, f"symm_mem::{'one_shot_all_reduce' if shots == 1 else 'two_shot_all_reduce_'}")
+        return Collectives(
+            group, device, symmetric, f"symm_mem::{'one_shot_all_reduce' if shots == 1 else 'two_shot_all_reduce_'}"
+        )
     composed = ReduceScatterAllGather(group) if name == "reduce_scatter_all_gather" else AllGatherLocalSum(group)
     return Collectives(group, device, composed, f"{dist.get_backend(group)}:{name}")
 

@@ -120,7 +120,8 @@ class EngineConfig:
 
     @property
     def cache_positions(self) -> int:
-        """KV cache capacity of one sequence, in positions: the same for every draft length, so that attention has one shape."""
+        """KV cache capacity of one sequence, in positions: the same for every draft length, so that attention has one
+        shape."""
         needed = self.workload.prompt_tokens + self.workload.output_tokens + MAX_DRAFT_LENGTH + 1
         return -(-needed // CACHE_QUANTUM) * CACHE_QUANTUM
 
@@ -156,8 +157,13 @@ def _check_size(size: ModelSize) -> None:
         f"experts_per_token={size.experts_per_token}: 1 to experts={size.experts}",
     )
     side = size.vocab_side
-    _require(side * side == size.vocab and side >= 3, f"vocab={size.vocab}: a square of at least 9, e.g. 64, 1024, 4096")
-    _require(4 * side <= size.hidden, f"vocab={size.vocab} needs hidden >= {4 * side} (4 directions for each of {side} classes)")
+    _require(
+        side * side == size.vocab and side >= 3, f"vocab={size.vocab}: a square of at least 9, e.g. 64, 1024, 4096"
+    )
+    _require(
+        4 * side <= size.hidden,
+        f"vocab={size.vocab} needs hidden >= {4 * side} (4 directions for each of {side} classes)",
+    )
     _require(-(-side // size.heads) <= size.head_dim, f"vocab={size.vocab} needs heads * head_dim >= {side}")
     _require(
         size.expert_hidden == 0 or -(-side // size.experts) <= size.expert_hidden,

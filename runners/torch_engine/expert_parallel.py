@@ -1,6 +1,7 @@
 """Expert parallelism: each rank owns whole experts, and tokens travel to them by all-to-all.
 
-    rows, the same on every rank → this rank's share → dispatch (all-to-all) → its experts → combine (all-to-all) → all-gather
+    rows, the same on every rank → this rank's share → dispatch (all-to-all) → local experts
+        → combine (all-to-all) → all-gather
 
 Shapes are static, as a CUDA graph needs: every rank sends every owner a buffer with room for its whole share (fixed
 capacity, nothing is ever dropped); rows that no expert of the owner was chosen for are zero.
@@ -38,7 +39,8 @@ def exchange_with_experts(
 
 
 def _dispatch_buffer(rows: torch.Tensor, routing: torch.Tensor, num_ranks: int) -> torch.Tensor:
-    """(num_ranks, share, H + local experts): for each owner the rows it must work on, with its routing weights behind them."""
+    """(num_ranks, share, H + local experts): for each owner the rows it must work on, with its routing weights behind
+    them."""
     by_owner = routing.view(rows.shape[0], num_ranks, -1).transpose(0, 1)
     is_routed = by_owner.amax(-1, keepdim=True) > 0
     return torch.cat([rows * is_routed, by_owner], dim=-1)

@@ -33,7 +33,7 @@ class CapturedCall:
 
     @staticmethod
     def _warm_up(run: Callable[[], torch.Tensor]) -> None:
-        side = torch.cuda.Stream()
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(WARM_UP_RUNS):

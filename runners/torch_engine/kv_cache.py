@@ -22,8 +22,8 @@ class StepGeometry:
 class KVCache:
     """Keys and values of all layers, (layers, sequences, positions, 2, local heads, head_dim).
 
-    A sequence is rolled back by counting fewer of its positions: what lies beyond is masked and later overwritten. The slab
-    starts as zeros, because a masked position still enters the product with weight 0, and 0 times NaN is NaN.
+    A sequence is rolled back by counting fewer of its positions: what lies beyond is masked and later overwritten. The
+    slab starts as zeros, because a masked position still enters the product with weight 0, and 0 times NaN is NaN.
     """
 
     def __init__(self, slab: torch.Tensor) -> None:
@@ -31,7 +31,14 @@ class KVCache:
 
     @classmethod
     def allocate(
-        cls, layers: int, sequences: int, positions: int, heads: int, head_dim: int, device: torch.device, dtype: torch.dtype
+        cls,
+        layers: int,
+        sequences: int,
+        positions: int,
+        heads: int,
+        head_dim: int,
+        device: torch.device,
+        dtype: torch.dtype,
     ) -> KVCache:
         """An empty cache; ``heads`` are those of this rank."""
         return cls(torch.zeros(layers, sequences, positions, 2, heads, head_dim, device=device, dtype=dtype))
@@ -49,7 +56,9 @@ class KVCache:
         mask = torch.zeros(is_future.shape, device=starts.device, dtype=self.slab.dtype)
         return StepGeometry(positions, (bases + positions).flatten(), mask.masked_fill_(is_future, float("-inf")))
 
-    def append(self, layer: int, geometry: StepGeometry, keys_values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def append(
+        self, layer: int, geometry: StepGeometry, keys_values: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Write ``keys_values`` (S * Q, 2 * local width); returns all keys and values, each (S, heads, L, head_dim)."""
         slab = self.slab[layer]
         slab.view(-1, keys_values.shape[1]).index_copy_(0, geometry.cache_rows, keys_values)

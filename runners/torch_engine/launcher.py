@@ -1,7 +1,7 @@
 """Fork the ranks of one launch and watch them: who ended, how, and that nobody is left.
 
-A fork keeps the leader's import of torch (about two seconds a rank). It is safe because the leader never touches CUDA and
-runs no torch operation that starts threads.
+A fork keeps the leader's import of torch (about two seconds a rank). It is safe because the leader never touches
+CUDA and runs no torch operation that starts threads.
 """
 
 from __future__ import annotations

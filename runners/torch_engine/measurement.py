@@ -125,7 +125,9 @@ def relative_error(collectives: Collectives, exchange: Exchange) -> float:
     Every rank draws the operands of all ranks from seeds, so that it can compute by itself what must arrive.
     """
     num_ranks, rank, device = collectives.num_ranks, collectives.rank, collectives.device
-    operands = torch.stack([_random_operand(exchange.numel, source) for source in range(num_ranks)]).to(dtype_of(device))
+    operands = torch.stack([_random_operand(exchange.numel, source) for source in range(num_ranks)]).to(
+        dtype_of(device)
+    )
     own = operands[rank].to(device)
     exact = operands.double()
     if exchange.op == "all_reduce":

@@ -2,10 +2,10 @@
 
 Shapes: S sequences, Q query rows each, R = S * Q rows in all, H hidden, V vocabulary, L cache positions.
 
-Every rank holds some heads and a part (or some) of the experts; two sums over ranks a layer put them together. All experts
-on a rank are computed for every row, with weight 0 where they were not chosen, so that shapes stay static: a decoding step
-reads every weight of the rank once. The head's logits are gathered from all ranks, so that every rank decides from the same
-bits and none can ever take another way than its peers.
+Every rank holds some heads and a part (or some) of the experts; two sums over ranks a layer put them together. All
+experts on a rank are computed for every row, with weight 0 where they were not chosen, so that shapes stay static: a
+decoding step reads every weight of the rank once. The head's logits are gathered from all ranks, so that every rank
+decides from the same bits and none can ever take another way than its peers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .kv_cache import KVCache, StepGeometry
 from .weights import LayerWeights, Weights
 
 CPU_TILE_ROWS = 8
-"""Rows of every matrix product on CPUs. A product of 1 row and one of 5 rows differ in their last bits, a row in a tile of
-8 has the same bits wherever it lies in it (MKL, torch 2.13): tokens then cannot depend on how many rows go along."""
+"""Rows of every matrix product on CPUs. A product of 1 row and one of 5 rows differ in their last bits, a row in a tile
+of 8 has the same bits wherever it lies in it (MKL, torch 2.13): tokens then cannot depend on how many rows go along."""
 
 
 class Decoder:
@@ -38,7 +38,8 @@ class Decoder:
         self.tile_rows = CPU_TILE_ROWS if collectives.device.type == "cpu" else None
 
     def logits(self, tokens: torch.Tensor, starts: torch.Tensor, cache: KVCache, layers: int) -> torch.Tensor:
-        """Logits (S, Q, V), float32, of ``tokens`` (S, Q) at positions from ``starts`` (S,), after the first ``layers`` layers.
+        """Logits (S, Q, V), float32, of ``tokens`` (S, Q) at positions from ``starts`` (S,), after the first ``layers``
+        layers.
 
         Keys and values of the rows are written to ``cache``, which holds exactly S sequences.
         """
@@ -70,7 +71,9 @@ class Decoder:
         step = num_queries if self.tile_rows is None else 1
         parts = [
             F.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
-            for query, mask in zip(queries.split(step, dim=2), geometry.mask.split(step, dim=2), strict=True)
+            for query, mask in zip(
+                torch.split(queries, step, dim=2), torch.split(geometry.mask, step, dim=2), strict=True
+            )
         ]
         attended = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
         return self._linear(attended.transpose(1, 2).reshape(rows.shape[0], width), layer.attention_output)
@@ -113,9 +116,10 @@ class Decoder:
 
 
 def in_tiles(function: Callable[[torch.Tensor], torch.Tensor], rows: torch.Tensor, tile_rows: int) -> torch.Tensor:
-    """``function`` of ``rows`` (R, ...), called on exactly ``tile_rows`` rows at a time; the last tile is padded with zeros."""
+    """``function`` of ``rows`` (R, ...), called on exactly ``tile_rows`` rows at a time; the last tile is padded with
+    zeros."""
     num_rows = rows.shape[0]
     missing = -num_rows % tile_rows
     padded = F.pad(rows, (0, 0, 0, missing)) if missing else rows
-    tiles = [function(tile) for tile in padded.split(tile_rows)]
+    tiles = [function(tile) for tile in torch.split(padded, tile_rows)]
     return (tiles[0] if len(tiles) == 1 else torch.cat(tiles))[:num_rows]

@@ -9,7 +9,8 @@ PHASES = ("spawn", "init_distributed", "load_weights", "alloc_kv", "capture_grap
 
 
 class PhaseLog:
-    """Writes one flushed line a phase or fact: ``[torch_engine 1.234] rank=0 phase=warmup`` (seconds since the start)."""
+    """Writes one flushed line a phase or fact: ``[torch_engine 1.234] rank=0 phase=warmup`` (seconds since the
+    start)."""
 
     def __init__(self, rank: int, started: float) -> None:
         self._rank = rank

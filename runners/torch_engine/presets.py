@@ -65,21 +65,21 @@ PRESETS = {
         ),
         concurrency=(1, 8),
         prompt_tokens=128,
-        output_tokens=128,
+        output_tokens=64,
     ),
 }
 """Sizes by name. ``gpu`` widens its experts until the weights fill a ninth of each GPU's memory."""
 
 
 def resolve_device(device: str) -> str:
-    """``cuda`` or ``cpu``; for ``auto``, CUDA if the NVIDIA driver is loaded.
+    """``cuda`` or ``cpu``; for ``auto``, CUDA if there is an NVIDIA device.
 
-    The driver's files are looked at instead of ``torch.cuda.is_available()``, because a process that has initialised CUDA
-    cannot fork ranks that use it.
+    The device files are looked at instead of ``torch.cuda.is_available()``, because a process that has initialised
+    CUDA cannot fork ranks that use it.
     """
     if device != "auto":
         return device
-    return "cuda" if Path("/dev/nvidia0").exists() or Path("/proc/driver/nvidia/version").exists() else "cpu"
+    return "cuda" if any(Path("/dev").glob("nvidia[0-9]*")) else "cpu"
 
 
 def resolve_preset(preset: str, device: str) -> Preset:

@@ -1,7 +1,8 @@
 """``python -m runners.torch_engine.probe``: a fork server that tries collective backends, one after the other.
 
-It imports torch once and never touches CUDA; each probe runs in freshly forked ranks with its own environment, so nothing of
-one probe reaches the next. One probe alone: ``python -m runners.torch_engine.probe -- --tp 2 --allreduce gloo``.
+It imports torch once and never touches CUDA; each probe runs in freshly forked ranks with its own environment, so
+nothing of one probe reaches the next. One probe alone: ``python -m runners.torch_engine.probe -- --tp 2 --allreduce
+gloo``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,7 +64,8 @@ def run_probe(request: ProbeRequest) -> dict[str, Any]:
     except ConfigError as error:
         request.log.write_text(f"error: {error}\n")
         return _result(request, started, exit_code=2)
-    PhaseLogFile(request.log).write(lambda: PhaseLog(0, started).phase("spawn"))
+    with request.log.open("a") as log, redirect_stdout(log):
+        PhaseLog(0, started).phase("spawn")
     exits, answer = _run_ranks(request, config, started)
     if exits is None:
         return _result(request, started, timed_out=True)
@@ -71,7 +74,8 @@ def run_probe(request: ProbeRequest) -> dict[str, Any]:
         with request.log.open("a") as log:
             log.writelines(f"{failure}\n" for failure in failures)
         return _result(request, started, exit_code=failures[0].exit_code, signal=failures[0].signal)
-    return _result(request, started, exit_code=0) | json.loads(answer) | {"ok": True, "error": None}
+    findings: dict[str, Any] = json.loads(answer)
+    return _result(request, started, exit_code=0) | findings | {"ok": True, "error": None}
 
 
 def _run_ranks(request: ProbeRequest, config: EngineConfig, started: float) -> tuple[list[RankExit] | None, bytes]:
@@ -90,22 +94,6 @@ def _run_ranks(request: ProbeRequest, config: EngineConfig, started: float) -> t
         rendezvous.close()
     with os.fdopen(readable, "rb") as pipe:
         return exits, pipe.read()
-
-
-class PhaseLogFile:
-    """Lends this process's standard output to a log file for a moment."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def write(self, speak: Callable[[], None]) -> None:
-        """Call ``speak`` with standard output appended to the file."""
-        with self.path.open("a") as file:
-            previous, sys.stdout = sys.stdout, file
-            try:
-                speak()
-            finally:
-                sys.stdout = previous
 
 
 def redirect_output(path: Path) -> None:

@@ -19,8 +19,8 @@ from .process_group import Rendezvous, join, rank_device, yield_gloo_event_loops
 @torch.inference_mode()
 def run_probe_rank(config: EngineConfig, rendezvous: Rendezvous, rank: int, log: PhaseLog, answer: int) -> None:
     """Probe as one of ``config.tp`` ranks; rank 0 writes its findings as JSON to the file descriptor ``answer``."""
-    device = rank_device(config.device, rank)
     log.phase("init_distributed")
+    device = rank_device(config.device, rank)
     collectives = build_collectives(config, join(rendezvous, device, rank, config.tp), device)
     yield_gloo_event_loops()
     log.fact(allreduce=config.allreduce, all_reduce_backend=collectives.all_reduce_backend)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import FileStore, Store
 
 COLLECTIVE_TIMEOUT_S = 60
 """After this time torch itself reports a collective that never ended."""
@@ -17,7 +18,8 @@ COLLECTIVE_TIMEOUT_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Rendezvous:
-    """Where the ranks meet: an anonymous file in memory that they inherit, so that nothing is left behind, however they end."""
+    """Where the ranks meet: an anonymous file in memory that they inherit, so that nothing is left behind, however they
+    end."""
 
     descriptor: int
 
@@ -30,14 +32,16 @@ class Rendezvous:
         """Release the leader's hold."""
         os.close(self.descriptor)
 
-    def store(self, num_ranks: int) -> dist.FileStore:
-        """The store of one rank. ``FileStore`` opens its path anew for every access, which /proc permits for a memfd."""
-        return dist.FileStore(f"/proc/self/fd/{self.descriptor}", num_ranks)
+    def store(self, num_ranks: int) -> Store:
+        """The store of one rank. ``FileStore`` opens its path anew for every access, which /proc permits for a
+        memfd."""
+        return FileStore(f"/proc/self/fd/{self.descriptor}", num_ranks)
 
 
 def rank_device(device: str, rank: int) -> torch.device:
     """The device of a rank, made current; on CPUs one thread, since ranks share the cores."""
     if device == "cuda":
+        torch.cuda.init()  # type: ignore[no-untyped-call]
         torch.cuda.set_device(rank)
         return torch.device("cuda", rank)
     torch.set_num_threads(1)
@@ -81,10 +85,12 @@ def yield_gloo_event_loops() -> int:
     """Make gloo's event loops give way to the threads that compute; returns how many there are.
 
     The loop of gloo's TCP transport (as in torch 2.13) retries in a tight ``epoll_wait`` while another thread holds a
-    connection's lock. Where cores are scarce it thus keeps the very thread off its core that would release the lock, until
-    the next scheduler tick: 4 ms instead of 0.2 ms for a small all-reduce on two cores.
+    connection's lock. Where cores are scarce it thus keeps the very thread off its core that would release the lock,
+    until the next scheduler tick: 4 ms instead of 0.2 ms for a small all-reduce on two cores.
     """
-    loops = [task for task in Path("/proc/self/task").iterdir() if (task / "comm").read_text().strip() == "gloo_tcp_loop"]
+    loops = [
+        task for task in Path("/proc/self/task").iterdir() if (task / "comm").read_text().strip() == "gloo_tcp_loop"
+    ]
     # Not allowed (or not Linux's scheduler): slower, but right.
     with suppress(OSError):
         for task in loops:

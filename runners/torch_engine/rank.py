@@ -23,6 +23,7 @@ from .weights import Weights, build_weights, expert_hidden_from_memory
 @torch.inference_mode()
 def run_rank(config: EngineConfig, rendezvous: Rendezvous, rank: int, log: PhaseLog) -> None:
     """Serve the workload as one of ``config.tp`` ranks; rank 0 writes the log and the result."""
+    log.phase("init_distributed")
     device = rank_device(config.device, rank)
     collectives = _connect(config, rendezvous, rank, device, log)
     config, weights = _load(config, rank, device, log)
@@ -46,7 +47,6 @@ def run_rank(config: EngineConfig, rendezvous: Rendezvous, rank: int, log: Phase
 def _connect(
     config: EngineConfig, rendezvous: Rendezvous, rank: int, device: torch.device, log: PhaseLog
 ) -> Collectives:
-    log.phase("init_distributed")
     for name in sorted(name for name in os.environ if name.startswith("NCCL_")):
         log.fact(**{name: os.environ[name]})
     group = join(rendezvous, device, rank, config.tp)
@@ -64,9 +64,7 @@ def _connect(
     return collectives
 
 
-def _load(
-    config: EngineConfig, rank: int, device: torch.device, log: PhaseLog
-) -> tuple[EngineConfig, Weights]:
+def _load(config: EngineConfig, rank: int, device: torch.device, log: PhaseLog) -> tuple[EngineConfig, Weights]:
     log.phase("load_weights")
     if config.size.expert_hidden == 0:
         config = config.with_expert_hidden(_agreed_expert_hidden(config, device))
@@ -80,9 +78,7 @@ def _load(
 def _agreed_expert_hidden(config: EngineConfig, device: torch.device) -> int:
     """The width that fits the smallest GPU of the group."""
     memory_bytes = torch.cuda.get_device_properties(device).total_memory
-    width = torch.tensor(
-        expert_hidden_from_memory(config, memory_bytes, dtype_of(device).itemsize), device=device
-    )
+    width = torch.tensor(expert_hidden_from_memory(config, memory_bytes, dtype_of(device).itemsize), device=device)
     dist.all_reduce(width, op=dist.ReduceOp.MIN)
     return int(width)
 
@@ -119,7 +115,9 @@ def _serve(config: EngineConfig, stepper: Stepper, log: PhaseLog) -> list[LevelR
     for concurrency in config.workload.concurrency:
         record = serve_level(stepper, config, concurrency)
         num_tokens = sum(len(request.output) for request in record.requests)
-        log.fact(concurrency=concurrency, output_tok_per_s=f"{num_tokens / record.wall_s:.1f}", steps=len(record.step_s))
+        log.fact(
+            concurrency=concurrency, output_tok_per_s=f"{num_tokens / record.wall_s:.1f}", steps=len(record.step_s)
+        )
         levels.append(record)
     margin, bound = margin_and_bound(levels, stepper.cache.slab.dtype)
     log.fact(min_logit_margin=f"{margin:.4f}", margin_bound=f"{bound:.6f}", margin_violated=margin <= bound)

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from .collectives import Collectives
 from .config import EngineConfig
 from .measurement import TimedExchange, copy_bandwidth, percentile, step_exchanges, time_exchange
 from .serving import LevelRecord, Request
@@ -84,7 +83,7 @@ def _engine(config: EngineConfig, device: torch.device) -> dict[str, Any]:
 
 def nccl_version() -> str:
     """Version of the NCCL that torch was linked with, e.g. ``2.28.9``."""
-    version: tuple[int, ...] = torch.cuda.nccl.version()
+    version: tuple[int, ...] = torch.cuda.nccl.version()  # type: ignore[no-untyped-call]
     return ".".join(map(str, version))
 
 
@@ -122,19 +121,17 @@ def _effects(config: EngineConfig, stepper: Stepper, calls: Counter[str]) -> lis
     evidence = {
         "allreduce": f"all-reduces summed by {stepper.decoder.collectives.all_reduce_backend}",
         "expert_parallel": f"calls of one decoding step: {counted}",
-        "cuda_graph_max_bs": f"captured batch sizes: {captured}" if captured else "no graph captured; every step ran eagerly",
-        "draft_length": f"{config.query_rows} rows a sequence in each verify pass, draft of {config.size.draft_layers} layers",
+        "cuda_graph_max_bs": f"captured batch sizes: {captured or 'none, every step ran eagerly'}",
+        "draft_length": f"{config.query_rows} rows a sequence in each verify pass",
     }
-    requested = {
-        "allreduce": config.allreduce,
-        "expert_parallel": config.expert_parallel,
-        "cuda_graph_max_bs": config.cuda_graph_max_bs,
-        "draft_length": config.draft_length,
-    }
-    resolved = _resolved(config, stepper)
     return [
-        {"parameter": name, "requested": requested[name], "effective": resolved[name], "evidence": evidence[name]}
-        for name in requested
+        {
+            "parameter": name,
+            "requested": getattr(config, name),
+            "effective": effective,
+            "evidence": evidence[name],
+        }
+        for name, effective in _resolved(config, stepper).items()
     ]
 
 
@@ -186,9 +183,7 @@ def _exchange_report(config: EngineConfig, stepper: Stepper, calls: Counter[str]
         "bytes_per_call": first.bytes,
         "us_per_call": first.us_p50,
         "mode": mode,
-        "us_per_step": sum(
-            exchange.count * call.us_p50 for exchange, call in zip(exchanges, timed[mode], strict=True)
-        ),
+        "us_per_step": sum(exchange.count * call.us_p50 for exchange, call in zip(exchanges, timed[mode], strict=True)),
         "calls": [call.as_json() | {"count": exchange.count} for exchange, call in _pairs(exchanges, timed)],
     }
 
@@ -200,7 +195,8 @@ def _pairs(exchanges: list[Any], timed: dict[str, list[TimedExchange]]) -> list[
 def _floor(
     config: EngineConfig, weights: Weights, level: LevelRecord, exchanges: dict[str, Any], device: torch.device
 ) -> dict[str, Any] | None:
-    """The time below which no step of the lowest level can fall: its bytes at copy speed and its exchanges. CUDA only."""
+    """The time below which no step of the lowest level can fall: its bytes at copy speed and its exchanges. CUDA
+    only."""
     if device.type != "cuda":
         return None
     draft_bytes = weights.bytes_per_layer * config.size.draft_layers + weights.head.nbytes
@@ -216,6 +212,3 @@ def _floor(
         "measured_step_ms": measured_ms,
         "ratio": measured_ms / floor_ms,
     }
-
-
-__all__ = ["Collectives", "build_result", "margin_and_bound", "nccl_version", "write_result"]

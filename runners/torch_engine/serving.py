@@ -1,4 +1,5 @@
-"""Serve one level of the workload: a closed loop that keeps ``concurrency`` requests in flight, and what it measured."""
+"""Serve one level of the workload: a closed loop that keeps ``concurrency`` requests in flight, and what it
+measured."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """One decoding step: draft a few tokens with the early exit, verify them all in one pass, keep what agrees.
 
-Greedy acceptance is lossless: a drafted token is kept only if it is the token that the full model picks at that place, and
-the first disagreement is replaced by the full model's own pick. With a draft of length 0 this is plain decoding.
+Greedy acceptance is lossless: a drafted token is kept only if it is the token that the full model picks at that
+place, and the first disagreement is replaced by the full model's own pick. With a draft of length 0 this is plain
+decoding.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Verdict:
 def speculative_step(
     decoder: Decoder, draft_length: int, tokens: torch.Tensor, lengths: torch.Tensor, cache: KVCache
 ) -> torch.Tensor:
-    """Draft and verify for S sequences; ``tokens`` (S,) are not yet in the cache, which holds ``lengths`` (S,) positions.
+    """Draft and verify for S sequences; ``tokens`` (S,) are not yet in the cache, which holds ``lengths`` (S,)
+    positions.
 
     Returns:
         One float32 row a sequence, so that a single copy brings a step to the host (token ids are exact below 2**24):
@@ -63,7 +65,9 @@ def judge(packed: list[float], draft_length: int) -> Verdict:
     """
     largest_logit = packed[-1]
     if not abs(largest_logit) < float("inf"):
-        raise FloatingPointError(f"logits are not finite: the largest absolute logit of a verify pass is {largest_logit}")
+        raise FloatingPointError(
+            f"logits are not finite: the largest absolute logit of a verify pass is {largest_logit}"
+        )
     drafted = [int(token) for token in packed[:draft_length]]
     picks = [int(token) for token in packed[draft_length : 2 * draft_length + 1]]
     margins = packed[2 * draft_length + 1 : 3 * draft_length + 2]

@@ -61,7 +61,8 @@ class Stepper:
         return judge(pack(logits[:, -1:], []).tolist()[0], 0)
 
     def step(self, tokens: Sequence[int], lengths: Sequence[int]) -> list[Verdict]:
-        """Advance slots 0, 1, ...: ``tokens`` are the last ones, not yet in the cache; ``lengths`` the cached positions.
+        """Advance slots 0, 1, ...: ``tokens`` are the last ones, not yet in the cache; ``lengths`` the cached
+        positions.
 
         Waits for the result (reading it back is the only synchronisation of a step).
         """

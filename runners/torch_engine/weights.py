@@ -1,7 +1,7 @@
 """Synthetic weights of one rank: random matrices, with the associations stored in a few of their rows and columns.
 
-Each rank draws only what it holds, block by block from a seed of (layer, matrix, block), so that the model does not depend on
-whether experts are split over ranks or owned whole.
+Each rank draws only what it holds, block by block from a seed of (layer, matrix, block), so that the model does not
+depend on whether experts are split over ranks or owned whole.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ NOISE_NORM = 0.8
 HEAD_SCALE = 8.0
 
 _EXPANDED_GATE = 4.4
-"""silu(g) * g at the activation that GATE_SIGNAL produces in the first layer: the memory's columns are divided by it."""
+"""silu(g) * g at the activation that GATE_SIGNAL produces in the first layer: the memory's columns are divided by it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Weights:
     embedding: torch.Tensor
     """(vocab, H)"""
     positions: torch.Tensor
-    """(cache positions, 3 * W): added to queries, keys and (zero) values; it makes heads look LOOK_BACK positions back."""
+    """(cache positions, 3 * W): added to queries, keys and (zero) values; it makes heads look LOOK_BACK positions back.
+    """
     layers: list[LayerWeights]
     head: torch.Tensor
     """(vocab / tp, H): this rank's part of the vocabulary."""
@@ -66,13 +68,21 @@ class Weights:
     def bytes_per_layer(self) -> int:
         """Bytes that one pass through one layer reads."""
         layer = self.layers[0]
-        matrices = (layer.query_key_value, layer.attention_output, layer.router, layer.expert_input, layer.expert_output)
+        matrices = (
+            layer.query_key_value,
+            layer.attention_output,
+            layer.router,
+            layer.expert_input,
+            layer.expert_output,
+        )
         return sum(matrix.nbytes for matrix in matrices)
 
     @property
     def total_bytes(self) -> int:
         """Bytes of all weights of this rank."""
-        return self.bytes_per_layer * len(self.layers) + self.embedding.nbytes + self.positions.nbytes + self.head.nbytes
+        return (
+            self.bytes_per_layer * len(self.layers) + self.embedding.nbytes + self.positions.nbytes + self.head.nbytes
+        )
 
 
 def expert_hidden_from_memory(config: EngineConfig, memory_bytes: int, bytes_per_element: int) -> int:
@@ -154,7 +164,9 @@ class _Builder:
         outputs = torch.empty(hidden, len(owned), inner, device=self.device, dtype=self.dtype)
         for place, expert in enumerate(owned):
             for start, block in zip(range(0, inner, block_width), blocks, strict=True):
-                self._fill_block(layer, expert, block, inputs[place], outputs[:, place], slice(start, start + block_width))
+                self._fill_block(
+                    layer, expert, block, inputs[place], outputs[:, place], slice(start, start + block_width)
+                )
         return inputs.view(-1, hidden), outputs.view(hidden, -1)
 
     def _fill_block(
@@ -171,7 +183,8 @@ class _Builder:
                 self._store_a(layer, a, inputs, outputs, columns.start + slot % width)
 
     def _memory_slots(self, expert: int) -> list[tuple[int, int]]:
-        """(slot, class) of the first halves that an expert knows, spread over its width so that every rank holds some."""
+        """(slot, class) of the first halves that an expert knows, spread over its width so that every rank holds
+        some."""
         classes = list(range(expert, self.size.vocab_side, self.size.experts))
         return [(index * self.size.expert_hidden // len(classes), a) for index, a in enumerate(classes)]
 
@@ -180,7 +193,9 @@ class _Builder:
         if layer == 0:
             outputs[:, column] = self._place(self.known.next_a[self.known.early_successor_a(a)] / _EXPANDED_GATE)
         else:
-            outputs[:, column] = self._place(self.known.next_a[self.known.successor_a[a]] * (CORRECTION / _EXPANDED_GATE))
+            outputs[:, column] = self._place(
+                self.known.next_a[self.known.successor_a[a]] * (CORRECTION / _EXPANDED_GATE)
+            )
 
     def _positions(self) -> torch.Tensor:
         """Random codes of +-1: a key carries its position's code, a query that of the position LOOK_BACK before it."""
@@ -198,7 +213,9 @@ class _Builder:
 
     def _normal(self, shape: tuple[int, ...], std: float, layer: int, matrix: str, block: int) -> torch.Tensor:
         kinds = ("attention_in", "attention_out", "router", "expert_in", "expert_out")
-        self.generator.manual_seed(((self.config.seed * 1009 + layer) * len(kinds) + kinds.index(matrix)) * 100_003 + block)
+        self.generator.manual_seed(
+            ((self.config.seed * 1009 + layer) * len(kinds) + kinds.index(matrix)) * 100_003 + block
+        )
         return torch.empty(shape, device=self.device, dtype=self.dtype).normal_(0, std, generator=self.generator)
 
     def _place(self, tensor: torch.Tensor) -> torch.Tensor:

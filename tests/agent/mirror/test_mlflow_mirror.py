@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from agent.mirror.client import log_batch
 from agent.outcome import Outcome, OutcomeKind
 from tests.agent.mirror.samples import SECRET, dump, failed, in_flight, rich, snapshot, trial
 
@@ -117,6 +118,57 @@ def test_what_somebody_changed_or_deleted_is_put_right(store: Any) -> None:
     repaired = store.mirror().sync(study)
     assert (repaired.created, repaired.updated, repaired.unchanged) == (1, 3, 1)
     assert dump(store.client, "touched") == expected
+
+
+def test_a_trial_that_is_judged_anew_keeps_its_run_and_loses_the_old_tags(store: Any, dying: Any) -> None:
+    item = failed(0, study="anew")
+    study = snapshot("anew", (item,))
+    store.mirror().sync(study)
+    slower = item.model_copy(update={"outcome": Outcome(kind=OutcomeKind.SLOWER)})
+    client = dying(store.client, 1000, after=True)
+    store.mirror(client).sync(replace(study, trials=(slower,)))
+    shown = dump(store.client, "anew")["0"]
+    assert shown["info"][0] == "KILLED"
+    assert shown["tags"].keys().isdisjoint({"reason", "rule", "blames", "decisive_line", "scope.cuda"})
+    assert not {"create_run", "delete_run", "log_artifacts"} & set(client.names[3:])
+
+
+def test_a_document_that_changed_is_uploaded_again(store: Any) -> None:
+    study = snapshot("document", (), documents={"report.md": "old"})
+    store.mirror().sync(study)
+    assert store.mirror().sync(replace(study, documents={"report.md": "new"})).updated == 1
+    assert dump(store.client, "document")["study"]["artifacts"]["report.md"] == "new"
+
+
+def test_of_two_copies_the_complete_one_stays(store: Any) -> None:
+    study = snapshot("copies", (trial(0, study="copies"),))
+    report = store.mirror().sync(study)
+    expected = dump(store.client, "copies")
+    store.client.create_run(report.experiment_id, start_time=1, tags={"agent.study": "copies", "agent.trial": "0"})
+    repaired = store.mirror().sync(study)
+    assert (repaired.unchanged, repaired.removed) == (2, 1)
+    assert dump(store.client, "copies") == expected
+
+
+def test_batches_keep_to_the_limits_and_end_with_the_last_tag() -> None:
+    class Recorder:
+        calls: ClassVar[list[tuple[Any, ...]]] = []
+
+        def log_batch(self, run_id: str, *parts: Any) -> None:
+            self.calls.append(parts)
+
+    log_batch(
+        Recorder(),
+        "run",
+        params={f"p{n}": "1" for n in range(250)},
+        metrics=[("m", 1.0, n) for n in range(900)],
+        timestamp_ms=1,
+        tags={f"t{n}": "1" for n in range(350)},
+    )
+    sizes = [tuple(map(len, parts)) for parts in Recorder.calls]
+    assert all(metrics <= 800 and params <= 100 and tags <= 100 for metrics, params, tags in sizes)
+    assert tuple(map(sum, zip(*sizes, strict=True))) == (900, 250, 350)
+    assert Recorder.calls[-1][2][-1].key == "t349"
 
 
 def test_a_description_edited_in_the_view_stays(store: Any) -> None:
