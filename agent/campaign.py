@@ -25,6 +25,8 @@ from runners.cookies import kill_processes
 from runners.ray_pool import Lost, RayPool, Running
 
 POLL_S = 0.2
+CANCEL_S = 15.0
+"""How long a running trial may take to clean up after itself when it is interrupted."""
 
 
 class Observer(Protocol):
@@ -120,7 +122,7 @@ class Campaign:
     def abandon_in_flight(self) -> None:
         """End what is running and close it as interrupted: the work is queued again."""
         for running, trials in list(self.in_flight.values()):
-            self.pool.cancel(running)
+            self.pool.cancel(running, CANCEL_S)
             for trial in trials:
                 kill_processes(trial.cookie)
                 self._close(

@@ -9,7 +9,7 @@ from agent.store.manifest import Manifest
 from agent.store.trial import Trial
 from runners import Deadlines, TrialRequest
 
-DEADLINES = Deadlines(phase_default_s=300.0, no_progress_s=45.0)
+DEADLINES = Deadlines(phase_default_s=120.0, no_progress_s=45.0)
 
 
 def request_of(trial: Trial, manifest: Manifest, environment: Mapping[str, str]) -> TrialRequest:

@@ -79,7 +79,7 @@ class Deadlines(Frozen):
     phase_s: Mapping[Phase, float] = Field(default_factory=dict)
     phase_default_s: float = 120.0
     no_progress_s: float = 60.0
-    """Longest silence (no log line and no CPU time used by the launch) before it counts as a hang."""
+    """Longest silence (no log line, no CPU time used, nothing read, no process begun or ended) before it is a hang."""
     stop_s: float = 5.0
     """How long a launch may take to end after SIGTERM before it is killed."""
 

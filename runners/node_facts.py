@@ -44,7 +44,7 @@ def collect() -> dict[str, JSON]:
     return _host_facts() | gpu_facts() | _torch_facts() | {"compiler": _compilers(), "packages": _packages()}
 
 
-def summary_lines(facts: Mapping[str, JSON]) -> list[str]:
+def summary_lines(facts: Mapping[str, object]) -> list[str]:
     """Return a few lines for a reader: the host, the GPUs, the software."""
     host = f"{facts['num_cpus']} CPUs ({facts['cpu_model']}), {_gib(facts['memory_bytes'])} memory"
     if facts["memory_limit"] is not None:

@@ -128,11 +128,16 @@ class RayPool:
         except RayError as error:
             return Lost(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
 
-    def cancel(self, task: Running) -> None:
-        """End a task at once; its warden then ends everything the task started."""
+    def cancel(self, task: Running, timeout_s: float) -> None:
+        """End a task: first so that it cleans up after its engine; by force when it takes too long.
+
+        By force, its warden still ends everything that the task started.
+        """
         import ray
 
-        ray.cancel(task.reference, force=True)
+        ray.cancel(task.reference, force=False)
+        if not self.wait([task], timeout_s):
+            ray.cancel(task.reference, force=True)
 
     def stop(self) -> None:
         """Disconnect, and end a local Ray with everything it wrote."""

@@ -40,9 +40,14 @@ class Finding:
     same_proposals: bool
 
 
+MARK = "KILL_RESUME_MARK"
+"""In the environment of everything this benchmark starts, so that nobody else's processes are counted."""
+
+
 def run(kills: int, budget: int, seed: int, folder: Path) -> Finding:
     """Kill and resume a study, run another one undisturbed, and compare."""
     generator = random.Random(seed)
+    os.environ[MARK] = folder.name
     home, undisturbed = folder / "killed", folder / "undisturbed"
     start = _command("search", home, "--budget", str(budget), *_ENGINE_OPTIONS)
     done = 0
@@ -127,7 +132,7 @@ def _ours() -> list[int]:
                 environment = (folder / "environ").read_bytes()
             except OSError:
                 continue
-            if b"\0AGENT_SESSION=" in b"\0" + environment or b"\0AGENT_COOKIE=" in b"\0" + environment:
+            if f"\0{MARK}={os.environ[MARK]}\0".encode() in b"\0" + environment + b"\0":
                 found.append(int(folder.name))
     return found
 
