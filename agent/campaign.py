@@ -23,6 +23,7 @@ from agent.store.trial import Kind, Lease, Trial, Work
 from runners import Measurement, Runner, RunRecord
 from runners.cookies import kill_processes
 from runners.ray_pool import Lost, RayPool, Running
+from search_spaces import Assignment
 
 POLL_S = 0.2
 CANCEL_S = 15.0
@@ -81,6 +82,7 @@ class Campaign:
         space = self.store.manifest.space
         self._charter = Charter(space, self.store.manifest.facts)
         self._sampler = Sampler(space)
+        self._wishes = read_wishes(self.store)
 
     def run(self) -> Stop:
         """Run the study until its proposer stops it, somebody interrupts it, or its time is up."""
@@ -90,6 +92,7 @@ class Campaign:
                 return Stop(f"interrupted by {self.interruption}", resumable=True)
             if self.deadline is not None and time.monotonic() > self.deadline and not self.in_flight:
                 return Stop("the time budget is spent", resumable=True)
+            self._wishes = read_wishes(self.store)
             proposal = propose(self.history(), self._sampler) if self._may_start() else None
             if isinstance(proposal, Stop):
                 return proposal
@@ -109,8 +112,8 @@ class Campaign:
             trials=trials,
             probes=probes,
             atlas=self.atlas(),
-            budget=read_budget(self.store),
-            asked=read_asked(self.store),
+            budget=self._wishes.budget,
+            asked=self._wishes.asked,
             ruled_out=self._charter.ruled_out,
             owner=self.lease,
         )
@@ -181,12 +184,18 @@ class Campaign:
         return first.record.measurement if first and first.record else None
 
 
-def read_budget(store: StudyStore) -> int:
-    """Return the study's budget in launches at the top rung."""
-    return int(str(store.get_attribute(BUDGET) or 0))
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user may change while a study runs."""
+
+    budget: int
+    """Launches at the top rung."""
+    asked: tuple[Assignment, ...]
+    """Assignments that are to be launched before anything else, oldest first."""
 
 
-def read_asked(store: StudyStore) -> tuple[dict[str, bool | int | float | str], ...]:
-    """Return the assignments that the user asked for, oldest first."""
-    found = store.get_attribute(ASKED)
-    return tuple(found) if isinstance(found, list) else ()
+def read_wishes(store: StudyStore) -> Wishes:
+    """Return the study's budget and the assignments the user asked for, as they are stored now."""
+    attributes = store.attributes()
+    asked = attributes.get(ASKED)
+    return Wishes(int(str(attributes.get(BUDGET) or 0)), tuple(asked) if isinstance(asked, list) else ())

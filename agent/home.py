@@ -51,14 +51,20 @@ class Home:
         Raises:
             UsageError: when it cannot be written.
         """
+        self.check()
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with tempfile.TemporaryFile(dir=self.path):
-                pass
         except OSError as error:
-            raise UsageError(
-                f"the state folder {self.path} cannot be written ({error.strerror}): choose another with --home"
-            ) from error
+            raise self._unwritable(str(error.strerror)) from error
+
+    def check(self) -> None:
+        """Raise UsageError when the folder, or the nearest one above it that exists, cannot be written."""
+        nearest = next(path for path in (self.path, *self.path.parents) if path.exists())
+        if (problem := folder_problem(nearest)) is not None:
+            raise self._unwritable(problem)
+
+    def _unwritable(self, problem: str) -> UsageError:
+        return UsageError(f"the state folder {self.path} cannot be written ({problem}): choose another with --home")
 
     def remember(self, study: str, storage: str, tracking: str) -> None:
         """Note which study was worked on last, and where it lives."""
@@ -87,11 +93,20 @@ def write_atomically(path: Path, text: str) -> None:
     Path(file.name).replace(path)
 
 
-def check_study_name(name: str) -> str:
-    """Return the name, or raise UsageError: it becomes a folder and an experiment, so it must be plain."""
-    if not _NAME.fullmatch(name) or ".." in name:
-        raise UsageError(
-            f"--name {name!r}: a study name has letters, digits, '.', '_' and '-', begins with a letter or digit, "
-            "and has at most 100 characters"
-        )
-    return name
+def folder_problem(folder: Path) -> str | None:
+    """Return why nothing can be written into an existing folder, or None. What it writes to find out is gone again."""
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".agent-"):
+            return None
+    except OSError as error:
+        return str(error.strerror)
+
+
+def name_problem(name: str) -> str | None:
+    """Return what is wrong with a study's name, or None: it becomes a folder and an experiment, so it is plain."""
+    if _NAME.fullmatch(name) and ".." not in name:
+        return None
+    return (
+        "a study name has letters, digits, '.', '_' and '-', begins with a letter or digit, "
+        "and has at most 100 characters"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.campaign import read_asked, read_budget
+from agent.campaign import read_wishes
 from agent.deadends.atlas import chart
 from agent.home import Home
 from agent.propose.history import History
@@ -35,7 +35,7 @@ def read_study(home: Home, name: str | None, storage_url: str | None) -> Reading
         UsageError: when there is no such study.
     """
     store, tracking_uri = open_study(home, name, storage_url)
-    manifest, trials, probes = store.manifest, store.trials(), store.probes()
+    manifest, trials, probes, wishes = store.manifest, store.trials(), store.probes(), read_wishes(store)
     history = History(
         settings=manifest.settings,
         space=manifest.space,
@@ -44,7 +44,7 @@ def read_study(home: Home, name: str | None, storage_url: str | None) -> Reading
         trials=trials,
         probes=probes,
         atlas=chart(trials, probes, manifest.space, manifest.facts),
-        budget=read_budget(store),
-        asked=read_asked(store),
+        budget=wishes.budget,
+        asked=wishes.asked,
     )
     return Reading(store, tracking_uri, history)

@@ -6,14 +6,17 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field, PrivateAttr, field_validator
 
 from agent.errors import UsageError
+from agent.home import name_problem
 from runners import Frozen
-from search_spaces import Scalar, YamlDocument
+from search_spaces import Scalar, SpecificationError, YamlDocument, nearest
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+SHOWN_CHARS = 60
+"""How much of a wrong value a message repeats."""
 
 
 class StudySpec(Frozen):
@@ -47,12 +50,29 @@ class StudySpec(Frozen):
     ray_address: str | None = None
     trials_per_node: int = Field(default=1, ge=1)
     """Trials at the same time."""
+    _document: YamlDocument | None = PrivateAttr(default=None)
+    """The file that it was read from, if any."""
+    _options: frozenset[str] = PrivateAttr(default=frozenset())
+    """The keys that were given as options."""
+
+    def error(self, problem: str, key: str, *below: str) -> UsageError | SpecificationError:
+        """Return an error that points to where `key` was written: to the option, or to the line in the file."""
+        if self._document is not None and key not in self._options:
+            return self._document.error(problem, key, *below)
+        return UsageError(" ".join([_option(key), *below]) + f": {problem}")
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_plain_name(cls, name: str | None) -> str | None:
+        if name is not None and (problem := name_problem(name)):
+            raise ValueError(problem)
+        return name
 
     @field_validator("concurrency")
     @classmethod
     def _levels_are_positive(cls, levels: tuple[int, ...]) -> tuple[int, ...]:
         if not levels or min(levels) < 1 or len(set(levels)) != len(levels):
-            raise ValueError("needs different levels of at least 1, such as [1, 8]")
+            raise ValueError("needs different levels of at least 1, such as 1 and 8")
         return levels
 
     @field_validator("time_budget")
@@ -72,7 +92,7 @@ def seconds_of(text: str) -> float:
     """Return the seconds of a duration such as `90s`, `30m` or `2h`; a bare number is seconds."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or float(match[1]) <= 0:
-        raise ValueError(f"{text!r} is not a duration: write 90s, 30m or 2h")
+        raise ValueError("not a duration: write 90s, 30m or 2h")
     return float(match[1]) * _SECONDS[match[2] or "s"]
 
 
@@ -85,11 +105,25 @@ def load_spec(path: Path | None, overrides: Mapping[str, object]) -> StudySpec:
     """
     from pydantic import ValidationError
 
-    written = {} if path is None else YamlDocument(path).validate(StudySpec).model_dump(exclude_unset=True)
+    document = None if path is None else YamlDocument(path)
+    written = {} if document is None else document.validate(StudySpec).model_dump(exclude_unset=True)
     try:
-        return StudySpec.model_validate({**written, **overrides})
+        spec = StudySpec.model_validate({**written, **overrides})
     except ValidationError as error:
         first = error.errors()[0]
-        name = "--" + str(first["loc"][0]).replace("_", "-")
-        message = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{name} {first['input']!r}: {message}") from error
+        raise UsageError(f"{_option(str(first['loc'][0]))} {_problem(first['type'], first)}") from error
+    spec._document, spec._options = document, frozenset(overrides)
+    return spec
+
+
+def _option(key: str) -> str:
+    return "--" + {"options": "option"}.get(key, key.replace("_", "-"))
+
+
+def _problem(kind: str, error: Mapping[str, object]) -> str:
+    """Return what pydantic found, with the value (not all of a long one) and in the words of somebody who typed it."""
+    if kind == "extra_forbidden":
+        return f"is not a key of a study: {nearest(str(error['loc'][0]), StudySpec.model_fields)}"  # type: ignore[index]
+    shown, message = repr(error["input"]), str(error["msg"])
+    shown = shown if len(shown) <= SHOWN_CHARS else f"{shown[:SHOWN_CHARS]}…"
+    return f"{shown}: {message.removeprefix('Value error, ').replace('Input should', 'it must')}"

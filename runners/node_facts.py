@@ -59,7 +59,7 @@ def summary_lines(facts: Mapping[str, object]) -> list[str]:
     return lines
 
 
-def _gpu_summary(facts: Mapping[str, JSON]) -> str:
+def _gpu_summary(facts: Mapping[str, object]) -> str:
     names, links = facts["gpu_names"], facts["links"]
     if not facts["gpu_count"] or not isinstance(names, list):
         return "no GPU"
@@ -71,7 +71,7 @@ def _gpu_summary(facts: Mapping[str, JSON]) -> str:
     return text
 
 
-def _gib(value: JSON) -> str:
+def _gib(value: object) -> str:
     return f"{value / GIB:.1f} GiB" if isinstance(value, int) else "unknown"
 
 

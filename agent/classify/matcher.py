@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-import re2  # type: ignore[import-untyped]
+import re2
 
 _SET_MEMORY_BYTES = 128 << 20
 """Upper bound for the automaton's states; a set that hits its bound would find nothing, so it is generous."""

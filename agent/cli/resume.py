@@ -41,7 +41,7 @@ def command(
     try:
         time_budget_s = seconds_of(time_budget) if time_budget else None
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--time-budget") from error
+        raise click.BadParameter(f"{time_budget!r}: {error}", param_hint="--time-budget") from error
     store, tracking_uri = open_study(place, study, storage)
     place.create()
     if budget is not None:

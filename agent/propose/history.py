@@ -91,14 +91,14 @@ class History:
 
     @cached_property
     def base(self) -> Assignment | None:
-        """The first assignment that worked: the starting point of every change."""
-        kinds = (Kind.DEFAULT, Kind.BASELINE)
-        measured = [trial for trial in self.trials if trial.is_measured]
-        if any(trial.counts and trial.work.requested == self.default for trial in self.trials):
-            candidates = [trial for trial in measured if trial.work.kind in kinds] or measured
-        else:  # what the user asked for may have been launched before the default
-            candidates = [trial for trial in measured if trial.work.kind in kinds]
-        return candidates[0].work.resolved if candidates else None
+        """The starting point of every change: the default where it works, else the first assignment that worked.
+
+        None until the default or a safer setting is closed, whatever the user asked for before it.
+        """
+        of_default = [trial for trial in self.trials if trial.counts and trial.work.requested == self.default]
+        if not of_default and not any(trial.counts and trial.work.kind is Kind.DEFAULT for trial in self.trials):
+            return None
+        return next((trial.work.resolved for trial in (*of_default, *self.trials) if trial.is_measured), None)
 
     def without_speculation(self, assignment: Mapping[str, Scalar]) -> Assignment:
         """Return what an assignment becomes as the baseline."""

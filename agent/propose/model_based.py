@@ -20,10 +20,12 @@ from search_spaces import Assignment, Scalar, SearchSpace, assignment_key
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
+    from optuna.storages import BaseStorage
     from optuna.trial import FrozenTrial
 
 ASKS = 12
 """Samples that may be ruled out before the rest of the space is walked in random order instead."""
+SHADOW = "shadow"
 WALK = 4096
 """Points of the space looked at in that walk."""
 STARTUP_ROWS = 4
@@ -44,7 +46,7 @@ class Sampler:
 
     space: SearchSpace
     rows: list[Row] = field(default_factory=list)
-    study: Study | None = None
+    storage: BaseStorage | None = None
 
     @cached_property
     def distributions(self) -> dict[str, BaseDistribution]:
@@ -62,12 +64,18 @@ class Sampler:
             yield dict(sampler.sample_relative(study, unused_trial, self.distributions))
 
     def _shadow(self, rows: list[Row]) -> Study:
-        if self.study is None or rows[: len(self.rows)] != self.rows:
-            self.study, self.rows = _empty_study(), []
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        if self.storage is None or rows[: len(self.rows)] != self.rows:
+            self.storage, self.rows = optuna.storages.InMemoryStorage(), []
+            optuna.create_study(study_name=SHADOW, storage=self.storage, direction="maximize")
+        # A new object each time: samplers read what a study has cached, which `add_trial` does not bring up to date.
+        study = optuna.load_study(study_name=SHADOW, storage=self.storage)
         for row in rows[len(self.rows) :]:
-            self.study.add_trial(_frozen(row, self.distributions))
+            study.add_trial(_frozen(row, self.distributions))
         self.rows = rows
-        return self.study
+        return study
 
 
 def propose(history: History, sampler: Sampler) -> Work | None:
@@ -107,13 +115,6 @@ def _rows(history: History) -> list[Row]:
     measured = [Row(tuple(assignment.items()), history.mean(key)) for key, assignment in history.measured.items()]
     in_flight = [Row(tuple(trial.work.resolved.items()), None) for trial in history.trials if not trial.is_closed]
     return dead + measured + in_flight
-
-
-def _empty_study() -> Study:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna.create_study(direction="maximize")
 
 
 def _frozen(row: Row, distributions: dict[str, BaseDistribution]) -> FrozenTrial:

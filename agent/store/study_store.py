@@ -166,7 +166,9 @@ class StudyStore:
         )
         with storage_errors(self.url):
             trial_id = self._storage.create_new_trial(self._ids[study], template_trial=template)
-            return self._keep(study, self._storage.get_trial(trial_id))
+            template.number = self._storage.get_trial_number_from_id(trial_id)
+        template._trial_id = trial_id
+        return self._keep(study, template)
 
     def close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> Trial:
         """Write the evidence, then tell the state. Raises StorageError when the trial was closed by somebody else."""
@@ -185,10 +187,14 @@ class StudyStore:
             self._storage.set_trial_state_values(trial_id, state, values)
             return self._keep(trial.study, self._storage.get_trial(trial_id))
 
-    def get_attribute(self, name: str) -> object:
-        """Return a mutable attribute of the study (budget, owner, assignments the user asked for), or None."""
+    def attributes(self) -> dict[str, object]:
+        """Return the mutable attributes of the study: budget, owner, assignments the user asked for."""
         with storage_errors(self.url):
-            return self._storage.get_study_user_attrs(self._ids[self.name]).get(name)
+            return self._storage.get_study_user_attrs(self._ids[self.name])
+
+    def get_attribute(self, name: str) -> object:
+        """Return one mutable attribute, or None."""
+        return self.attributes().get(name)
 
     def set_attribute(self, name: str, value: object) -> None:
         """Set a mutable attribute of the study; `value` must be made of JSON types."""

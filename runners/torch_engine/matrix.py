@@ -1,4 +1,4 @@
-"""``python -m runners.torch_engine.matrix --out FILE``: measure a table of launches, backend x eager/graph x draft length.
+"""``python -m runners.torch_engine.matrix --out FILE``: a table of launches, backend x eager/graph x draft length.
 
 Every cell is a whole launch in processes of its own, forked from one process that imported torch; a cell that fails is
 recorded with the last line of its reason. The file is rewritten after every cell. Further engine flags follow ``--``.
@@ -24,7 +24,9 @@ from .launcher import RankExit, Stopped, run_ranks, stop_signals
 from .probe import redirect_output
 from .result import write_result
 
-_REASON = re.compile(r"^\[rank\d+\] \w[\w.]*(Error|Exception|Warning)?: .*|^rank \d+ died: .*|^.*: error: .*", re.MULTILINE)
+_REASON = re.compile(
+    r"^\[rank\d+\] \w[\w.]*(Error|Exception|Warning)?: .*|^rank \d+ died: .*|^.*: error: .*", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def measure_cell(cell: Cell, engine_flags: Sequence[str], timeout_s: float, fold
 
     def launch(_: int) -> None:
         redirect_output(log)
-        sys.exit(run_engine([*engine_flags, *cell.flags(), "--result", str(result)]))
+        run_engine([*engine_flags, *cell.flags(), "--result", str(result)])
 
     exits = run_ranks(1, launch, timeout_s)
     row = cell.row() | {"seconds": round(time.monotonic() - started, 2)}

@@ -119,7 +119,27 @@ def _time_samples(run: Callable[[], object], device: torch.device) -> list[float
     return samples[3:]
 
 
-def relative_error(collectives: Collectives, exchange: Exchange) -> float:
+def verify_exchanges(collectives: Collectives, exchanges: Sequence[Exchange]) -> float:
+    """The largest relative error of the exchanges on random data.
+
+    Raises:
+        ArithmeticError: it exceeds what rounding can cause.
+    """
+    # Rounding of one sum, over all its terms, with room for other orders of adding.
+    tolerance = 4 * collectives.num_ranks * torch.finfo(dtype_of(collectives.device)).eps
+    largest = 0.0
+    for exchange in exchanges:
+        error = _relative_error(collectives, exchange)
+        if not error <= tolerance:
+            raise ArithmeticError(
+                f"wrong result of {exchange.op} of {exchange.numel} elements by {collectives.all_reduce_backend}: "
+                f"relative error {error:.3g} exceeds {tolerance:.3g}"
+            )
+        largest = max(largest, error)
+    return largest
+
+
+def _relative_error(collectives: Collectives, exchange: Exchange) -> float:
     """Largest error of one collective on random data, relative to the largest value that was expected.
 
     Every rank draws the operands of all ranks from seeds, so that it can compute by itself what must arrive.
@@ -139,11 +159,6 @@ def relative_error(collectives: Collectives, exchange: Exchange) -> float:
         received, expected = collectives.all_gather(own), exact
     error = (received.cpu().double() - expected).abs().max() / expected.abs().max()
     return float(error)
-
-
-def error_tolerance(collectives: Collectives) -> float:
-    """Relative error that rounding alone may cause in a sum over the ranks."""
-    return 4 * collectives.num_ranks * torch.finfo(dtype_of(collectives.device)).eps
 
 
 def copy_bandwidth(device: torch.device) -> float:

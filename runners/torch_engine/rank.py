@@ -11,6 +11,7 @@ import torch.distributed as dist
 from .collectives import Collectives, build_collectives
 from .config import EngineConfig
 from .kv_cache import KVCache
+from .measurement import pass_exchanges, verify_exchanges
 from .model import Decoder
 from .phases import PhaseLog
 from .process_group import Rendezvous, dtype_of, join, rank_device, yield_gloo_event_loops
@@ -34,7 +35,7 @@ def run_rank(config: EngineConfig, rendezvous: Rendezvous, rank: int, log: Phase
         stepper.capture(config.graph_batch_sizes)
         log.fact(captured_batch_sizes=stepper.captured_batch_sizes)
     log.phase("warmup")
-    calls_per_step = _warm_up(config, stepper)
+    calls_per_step = _warm_up(config, stepper, log)
     log.fact(**{f"{op}_calls_per_step": count for op, count in sorted(calls_per_step.items())})
     log.phase("ready")
     levels = _serve(config, stepper, log)
@@ -96,16 +97,20 @@ def _allocate_cache(config: EngineConfig, device: torch.device) -> KVCache:
     )
 
 
-def _warm_up(config: EngineConfig, stepper: Stepper) -> Counter[str]:
-    """Run every shape once; returns the exchanges of one eager step, counted."""
+def _warm_up(config: EngineConfig, stepper: Stepper, log: PhaseLog) -> Counter[str]:
+    """Run every shape and check the exchanges on random data; returns the exchanges of one step, counted."""
     prompt = make_requests(config, 1)[0].prompt
     calls = stepper.decoder.collectives.calls
     for concurrency in config.workload.concurrency:
         stepper.prefill(0, prompt)
         for _ in range(3):
             stepper.step([0] * concurrency, [0] * concurrency)
+    lowest = config.padded_batch(config.workload.concurrency[0])
+    rows = lowest * config.query_rows
+    error = verify_exchanges(stepper.decoder.collectives, pass_exchanges(config, rows, config.size.layers))
+    log.fact(exchange_relative_error=f"{error:.3g}")
     before = calls.copy()
-    stepper.run_eager(config.workload.concurrency[0])
+    stepper.run_eager(lowest)
     return calls - before
 
 

@@ -175,7 +175,10 @@ def _exchange_report(config: EngineConfig, stepper: Stepper, calls: Counter[str]
     batch_size = config.padded_batch(config.workload.concurrency[0])
     mode = "graph" if batch_size in stepper.captured_batch_sizes else "eager"
     exchanges = step_exchanges(config, batch_size)
-    timed = {mode: [time_exchange(collectives, exchange, mode) for exchange in exchanges] for mode in {"eager", mode}}
+    timed = {
+        mode: [time_exchange(collectives, exchange, mode) for exchange in exchanges]
+        for mode in dict.fromkeys(("eager", mode))
+    }
     first = timed[mode][0]
     return {
         "calls_per_step": sum(calls.values()),
