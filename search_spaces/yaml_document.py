@@ -46,7 +46,7 @@ class YamlDocument:
             return self._construct(root)
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
-            problem = getattr(error, "problem", None) or str(error)
+            problem = " ".join(str(getattr(error, "problem", None) or error).split())
             raise SpecificationError(
                 f"not valid YAML: {problem}", path=self.path, line=mark.line + 1 if mark else None
             ) from error

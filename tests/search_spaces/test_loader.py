@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -66,7 +65,7 @@ def test_a_sound_file_is_loaded(tmp_path: Path) -> None:
     ("old", "new", "key"),
     [
         ("engine: synthetic", "engine: [synthetic]", "engine"),
-        ("meaning: how\n", "", "parameters.backend.meaning"),
+        ("    meaning: how\n", "", "parameters.backend.meaning"),
         ("flag: backend", "flagg: backend", "parameters.backend.flagg"),
         ("flag: backend", "flag: backend\n    env: BACKEND", "parameters.backend"),
         ("values: [a, b]", "values: [a, {b: 1}]", "parameters.backend.values.1"),
@@ -109,7 +108,9 @@ def test_what_is_wrong_is_shown_with_its_line_and_key(tmp_path: Path, old: str, 
     assert error.key == key
     assert error.line is not None
     last = key.split(".")[-1]
-    assert last in text.splitlines()[error.line - 1] or last.isdigit() or key.startswith("relations")
+    shown = text.splitlines()[error.line - 1]
+    parent = key.split(".")[-2] if "." in key else last
+    assert last in shown or parent in shown or last.isdigit() or key.startswith("relations")
 
 
 @pytest.mark.parametrize(
@@ -198,11 +199,8 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
         assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["troch", "x" * 5000, "no/such/thing", ""])
+@pytest.mark.parametrize("name", ["troch", "x" * 5000, "no/such/thing"])
 def test_an_unknown_name_is_answered_with_the_catalogue(name: str) -> None:
     """Also one that is too long to be a file."""
-    if name == "":
-        pytest.skip("the empty path is the working folder") if os.path.exists("") else None
-    with pytest.raises(SpecificationError) as caught:
+    with pytest.raises(SpecificationError, match="torch"):
         load_space(name)
-    assert "torch" in str(caught.value) or name == ""
