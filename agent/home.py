@@ -12,6 +12,8 @@ from pathlib import Path
 from agent.errors import UsageError
 
 DEFAULT_HOME = "agent-state"
+_HERE = "{home}"
+"""Stands for the folder in its own note, so that the folder can be moved."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -35,11 +37,6 @@ class Home:
     def tracking_uri(self) -> str:
         """Default tracking store: a SQLite file here."""
         return f"sqlite:///{self.path / 'mlflow.db'}"
-
-    @property
-    def has_database(self) -> bool:
-        """Whether the default storage exists yet: a reading command must not create it."""
-        return (self.path / "study.db").exists()
 
     def artifact_dir(self, study: str, label: str) -> Path:
         """Return the folder for the files of one trial."""
@@ -69,12 +66,13 @@ class Home:
     def remember(self, study: str, storage: str, tracking: str) -> None:
         """Note which study was worked on last, and where it lives."""
         note = {"study": study, "storage": storage, "tracking": tracking}
-        write_atomically(self.path / "last.json", json.dumps(note))
+        write_atomically(self.path / "last.json", json.dumps(note).replace(str(self.path), _HERE))
 
     def last(self) -> dict[str, str]:
         """Return the note of `remember`, empty when there is none."""
         try:
-            content: dict[str, str] = json.loads((self.path / "last.json").read_text(encoding="utf-8"))
+            text = (self.path / "last.json").read_text(encoding="utf-8")
+            content: dict[str, str] = json.loads(text.replace(_HERE, str(self.path)))
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, ValueError) as error:

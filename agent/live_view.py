@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.deadends.dead_end import DeadEnd
 from agent.deadends.observation import trial_label
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 REFRESH_S = 0.25
+RESULT_WIDTH = 23
+INDENT = 15
+"""Where the result stands, and what explains it below."""
+EVIDENCE_CHARS = 200
 
 
 class LiveView:
@@ -50,20 +55,19 @@ class LiveView:
 
     def trials_opened(self, trials: Sequence[Trial]) -> None:
         """Show what was handed out."""
-        self._running = tuple(trials)
+        self._running += tuple(trials)
         self._draw()
 
     def trial_closed(self, trial: Trial, history: History) -> None:
         """Print the trial's line and bring the figures up to date."""
-        self._running = tuple(other for other in self._running if other.number != trial.number)
+        self._running = tuple(other for other in self._running if trial_label(other) != trial_label(trial))
         self._closed_here += trial.work.kind is not Kind.PROBE
         known = {found.id for found in self._summary.atlas.dead_ends}
         self._summary = summarise(history, self._name)
-        self._console.print(self._line(trial), soft_wrap=True, highlight=False)
+        self._print_trial(trial)
         for found in self._summary.atlas.dead_ends:
             if found.id not in known:
-                text = f"      dead end {found.id} ({found.state.value}): {found}: {found.reason.value}"
-                self._console.print(text, style="yellow", soft_wrap=True, highlight=False, markup=False)
+                self._print_dead_end(found)
         self._draw()
 
     def tick(self) -> None:
@@ -76,12 +80,36 @@ class LiveView:
         if self._live is not None:
             self._live.update(self._status(), refresh=True)
 
-    def _line(self, trial: Trial) -> Text:
+    def _print(self, head: Text, rest: Text) -> None:
+        """Print one event; on a terminal its second half wraps beside the first."""
+        from rich.table import Table
+
+        if not self._console.is_terminal:
+            self._console.print(head.append(rest), soft_wrap=True)
+            return
+        grid = Table.grid()
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(head, rest)
+        self._console.print(grid)
+
+    def _print_trial(self, trial: Trial) -> None:
         from rich.text import Text
 
-        what = f"{trial_label(trial):>5} {trial.work.kind.value:<8} {self._summary.changes(trial.work.resolved)}"
-        seconds = f"{trial.record.wall_s:.1f} s" if trial.record else ""
-        return Text.assemble(what, "  ", *_result(trial, self._summary), "  ", (seconds, "dim"))
+        result, colour = _result(trial, self._summary)
+        head = Text.assemble(
+            f"{trial_label(trial):>5} {trial.work.kind.value:<8} ",
+            (f"{result:<{RESULT_WIDTH}} ", colour),
+            (f"{_seconds(trial):>6}  ", "dim"),
+        )
+        self._print(head, Text(self._summary.changes(trial.work.resolved)))
+        if evidence := _evidence(trial):
+            self._print(Text(" " * INDENT), Text(evidence, "dim"))
+
+    def _print_dead_end(self, found: DeadEnd) -> None:
+        from rich.text import Text
+
+        self._print(Text(" " * INDENT), Text(f"dead end {found.id} ({found.state.value}): {found}", "yellow"))
 
     def _status(self) -> Text:
         from rich.text import Text
@@ -89,15 +117,15 @@ class LiveView:
         summary, now = self._summary, self._now()
         best = f"{summary.best.mean:.1f} tok/s ({summary.changes(summary.best.assignment)})" if summary.best else "none"
         figures = f"{summary.spent}/{summary.budget} launches   best {best}   dead ends {len(summary.atlas.dead_ends)}"
-        return Text(f"{now}\n{figures}   {self._eta()}", style="cyan")
+        return Text(f"{now}\n{figures}   {self._eta()}", style="cyan", overflow="ellipsis", no_wrap=True)
 
     def _now(self) -> str:
         if not self._running:
-            return "thinking"
+            return "choosing what to run next"
         trial = self._running[0]
-        phase = _phase(Path(trial.artifact_dir))
-        more = f" and {len(self._running) - 1} more" if len(self._running) > 1 else ""
-        return f"{trial_label(trial)}{more} {phase}: {trial.work.stage}: {self._summary.changes(trial.work.resolved)}"
+        more = f"and {len(self._running) - 1} more" if len(self._running) > 1 else ""
+        what = f"{trial.work.stage}: {self._summary.changes(trial.work.resolved)}"
+        return " ".join(filter(None, (trial_label(trial), more, _phase(Path(trial.artifact_dir)), what)))
 
     def _eta(self) -> str:
         if not self._closed_here:
@@ -107,19 +135,35 @@ class LiveView:
         return f"about {left / 60:.0f} min left" if left >= 90 else f"about {left:.0f} s left"
 
 
-def _result(trial: Trial, summary: StudySummary) -> list[tuple[str, str]]:
+def _result(trial: Trial, summary: StudySummary) -> tuple[str, str]:
+    """Return what came of a trial, and its colour."""
     outcome = trial.outcome
     if outcome is None or outcome.kind is OutcomeKind.INTERRUPTED:
-        return [(f"interrupted: {outcome.note if outcome else ''}", "magenta")]
+        return "interrupted", "magenta"
     if outcome.failure is not None:
-        line = outcome.failure.decisive.text.strip() if outcome.failure.decisive else "no line tells why"
-        return [(outcome.failure.reason.value, "bold red"), (f" {line[:100]}", "red")]
+        return outcome.failure.reason.value, "bold red"
+    if outcome.kind is OutcomeKind.SLOWER or outcome.value is None:
+        return "stopped: clearly slower", "yellow"
     if trial.work.kind is Kind.PROBE:
-        return [(f"{outcome.value:.0f} µs a verify pass", "green")]
-    gain = ""
-    if summary.baseline is not None and outcome.value is not None:
-        gain = f" {outcome.value / summary.baseline.mean:.2f}×"
-    return [(f"{outcome.value:.1f} tok/s{gain}", "green")]
+        return f"{outcome.value:>6.0f} µs a verify pass", "green"
+    gain = f" {outcome.value / summary.baseline.mean:.2f}×" if summary.baseline is not None else ""
+    return f"{outcome.value:>8.1f} tok/s{gain}", "green"
+
+
+def _evidence(trial: Trial) -> str:
+    """Return the line that tells why a trial failed, or why it was interrupted."""
+    outcome = trial.outcome
+    if outcome is None or outcome.kind is OutcomeKind.INTERRUPTED:
+        return outcome.note if outcome else ""
+    if outcome.failure is None:
+        return ""
+    line = outcome.failure.decisive.text.strip() if outcome.failure.decisive else "no line tells why"
+    return line if len(line) <= EVIDENCE_CHARS else f"{line[:EVIDENCE_CHARS]}…"
+
+
+def _seconds(trial: Trial) -> str:
+    seconds = trial.record.wall_s if trial.record else 0.0
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
 def _phase(folder: Path) -> str:

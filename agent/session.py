@@ -100,7 +100,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     mirror = make_mirror(options.tracking_uri, home)
     worker: MirrorWorker | None = None
     try:
-        with _guarded(), _ray(options, store) as pool, _signals(console) as interruption:
+        with _guarded(), _ray(options, store, console) as pool, _signals(console) as interruption:
             campaign = Campaign(
                 store=store,
                 runner=make_runner(store.manifest.settings.engine.engine),
@@ -121,7 +121,8 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
         history = campaign.history()
         status: StudyStatus = "interrupted" if stop.resumable else "finished"
         worker.sync(snapshot_of(store, history, status))
-        is_mirrored = worker.close(FLUSH_S)
+        with console.status("bringing MLflow up to date"):
+            is_mirrored = worker.close(FLUSH_S)
         if not is_mirrored and worker.missing:
             console.print(worker.missing, style="yellow")
         return Ended(stop, store.manifest, history, is_mirrored, mirror.experiment_id if is_mirrored else "")
@@ -153,12 +154,13 @@ def _guarded() -> Iterator[None]:
 
 
 @contextmanager
-def _ray(options: SessionOptions, store: StudyStore) -> Iterator[RayPool]:
+def _ray(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
     settings = store.manifest.settings.engine
     num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
     pool = RayPool(options.ray_address, num_cpus=num_cpus)
     try:
-        pool.start()
+        with console.status("starting Ray"):
+            pool.start()
         pool.require(settings)
     except PoolError as error:
         pool.stop()

@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr, field_validator
 from agent.errors import UsageError
 from agent.home import name_problem
 from runners import Frozen
-from search_spaces import Scalar, SpecificationError, YamlDocument, nearest
+from search_spaces import Scalar, SpecificationError, YamlDocument, nearest, plain_message
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -126,4 +126,4 @@ def _problem(kind: str, error: Mapping[str, object]) -> str:
         return f"is not a key of a study: {nearest(str(error['loc'][0]), StudySpec.model_fields)}"  # type: ignore[index]
     shown, message = repr(error["input"]), str(error["msg"])
     shown = shown if len(shown) <= SHOWN_CHARS else f"{shown[:SHOWN_CHARS]}…"
-    return f"{shown}: {message.removeprefix('Value error, ').replace('Input should', 'it must')}"
+    return f"{shown}: {plain_message(message)}"

@@ -11,16 +11,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agent.errors import NodeUnusableError, UsageError
-from agent.home import Home, check_study_name
+from agent.home import Home
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
+from agent.redaction import redact_url
 from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
 from agent.spec import StudySpec
 from agent.store.manifest import Manifest
+from agent.store.storage_url import storage_file, storage_problem
 from agent.store.study_store import BUDGET, StudyStore, open_storage, study_names
 from runners import EngineSettings, Workload
+from runners.ray_pool import address_problem
 from runners.registry import UnknownEngineError, make_runner
-from search_spaces import SearchSpace, load_space
+from search_spaces import Scalar, SearchSpace, SpecificationError, load_space
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -56,14 +59,14 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
 
     Raises:
         SpecificationError, UsageError: what is wrong and what to do.
-        NodeUnusableError: the node's facts cannot be read.
+        NodeUnusableError: the node's facts cannot be read, or its Ray cannot be reached.
     """
     space = _narrowed_space(spec)
-    tracking_uri = _tracking_uri(spec, home)
-    name = check_study_name(spec.name or _plain(spec.engine))
+    home.check()
+    _check_addresses(spec)
     facts = node_facts(spec)
     settings = StudySettings(
-        name=name,
+        name=spec.name or _plain(spec.engine),
         engine=EngineSettings(
             engine=spec.engine,
             num_ranks=int(str(facts["num_ranks"])),
@@ -81,7 +84,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
         seed=spec.seed,
     )
     manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC))
-    return Plan(spec, manifest, spec.storage or home.storage_url, tracking_uri)
+    return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home))
 
 
 def start(plan: Plan, home: Home, console: Console) -> Ended:
@@ -90,9 +93,11 @@ def start(plan: Plan, home: Home, console: Console) -> Ended:
     Raises:
         UsageError: the name is taken, or a study of the same specification is open.
     """
-    home.create()
+    if plan.storage_url == home.storage_url:
+        home.create()
     storage = open_storage(plan.storage_url)
     manifest = _with_free_name(plan, storage)
+    home.create()
     store = StudyStore.create(storage, plan.storage_url, manifest)
     store.set_attribute(BUDGET, plan.spec.budget)
     home.remember(store.name, plan.storage_url, plan.tracking_uri)
@@ -107,8 +112,8 @@ def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[S
     """
     last = home.last()
     url = storage_url or last.get("storage") or home.storage_url
-    if url == home.storage_url and not home.has_database:
-        raise UsageError(f"there is no study in {home.path}: begin one with `agent search`, or name another --home")
+    if (file := storage_file(url)) is not None and not file.exists():  # opening it would create it
+        raise UsageError(f"there is no study in {file}: begin one with `agent search`, or name another --home")
     storage = open_storage(url)
     wanted = name or last.get("study")
     known = study_names(storage)
@@ -138,7 +143,7 @@ def node_facts(spec: StudySpec) -> dict[str, object]:
     num_gpus = int(str(facts.get("gpu_count") or 0))
     device = spec.device or ("cuda" if num_gpus else "cpu")
     if device == "cuda" and not num_gpus:
-        raise UsageError("--device cuda: this node has no GPU that its driver shows; leave --device away")
+        raise spec.error("this node has no GPU that its driver shows: leave it away", "device", "cuda")
     ranks = spec.tp or (num_gpus if device == "cuda" else CPU_RANKS)
     return {
         **facts,
@@ -152,24 +157,41 @@ def _narrowed_space(spec: StudySpec) -> SearchSpace:
     try:
         make_runner(spec.engine)
     except UnknownEngineError as error:
-        raise UsageError(f"--engine {spec.engine}: {error}") from error
+        raise spec.error(str(error), "engine") from error
     space = load_space(spec.space or spec.engine)
-    pins = {name: space.parse_value(name, value) for name, value in spec.pin.items()}
+    pins = {name: _value(spec, space, "pin", name, value) for name, value in spec.pin.items()}
     excludes = {
-        name: tuple(space.parse_value(name, value) for value in values) for name, values in spec.exclude.items()
+        name: tuple(_value(spec, space, "exclude", name, value) for value in values)
+        for name, values in spec.exclude.items()
     }
+    for name, values in excludes.items():
+        if pins.get(name) in values:
+            raise spec.error(f"{name}={pins[name]} is pinned and excluded: keep one of the two", "exclude", name)
+        if set(values) >= set(space.parameters[name].domain):
+            raise spec.error("every value is excluded: leave at least one", "exclude", name)
     return space.narrowed(pins, excludes)
 
 
-def _tracking_uri(spec: StudySpec, home: Home) -> str:
+def _value(spec: StudySpec, space: SearchSpace, key: str, name: str, value: Scalar) -> Scalar:
+    try:
+        return space.parse_value(name, value)
+    except SpecificationError as error:
+        raise spec.error(error.problem, key, name) from error
+
+
+def _check_addresses(spec: StudySpec) -> None:
     """An address that was typed must answer now; one that is merely in the environment may be down for a while."""
-    if spec.tracking_uri is not None:
-        if (problem := check_tracking_uri(spec.tracking_uri)) is not None:
-            raise UsageError(
-                f"--tracking-uri: {problem} Start the server, or leave the option away: `agent sync` mirrors later."
-            )
-        return spec.tracking_uri
-    return os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(home.path)
+    if spec.storage is not None and (problem := storage_problem(spec.storage)):
+        raise spec.error(problem, "storage", redact_url(spec.storage))
+    if spec.tracking_uri is not None and (problem := check_tracking_uri(spec.tracking_uri)):
+        remedy = "Start the server, or leave it away: `agent sync` mirrors later."
+        raise spec.error(f"{problem} {remedy}", "tracking_uri")
+    if spec.ray_address is not None and (problem := address_problem(spec.ray_address)):
+        raise NodeUnusableError(f"Ray at {spec.ray_address}: {problem}")
+
+
+def _tracking_uri(spec: StudySpec, home: Home) -> str:
+    return spec.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(home.path)
 
 
 def _with_free_name(plan: Plan, storage: BaseStorage) -> Manifest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Union
@@ -55,7 +56,7 @@ class _Nvml:
     def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except self._nvml.NVMLError:
+        except (self._nvml.NVMLError, ctypes.ArgumentError):  # the latter: bindings of another version
             return None
 
     def _arch(self) -> str | None:
@@ -95,14 +96,19 @@ class _Nvml:
         """Return which pairs reach each other's memory directly: `all`, `some`, `none`; None for a single GPU."""
         size = range(len(self._gpus))
         pairs = [(first, second) for first in size for second in size if first != second]
-        answers = [self._can(first, second, self._nvml.NVML_P2P_CAPS_INDEX_READ) for first, second in pairs]
+        answers = [self._can(first, second, _plain(self._nvml.NVML_P2P_CAPS_INDEX_READ)) for first, second in pairs]
         if not answers or None in answers:
             return None
         return "all" if all(answers) else "some" if any(answers) else "none"
 
     def _can(self, first: int, second: int, capability: int) -> bool | None:
         status = self._ask(self._nvml.nvmlDeviceGetP2PStatus, self._gpus[first], self._gpus[second], capability)
-        return None if status is None else bool(status == self._nvml.NVML_P2P_STATUS_OK)
+        return None if status is None else bool(status == _plain(self._nvml.NVML_P2P_STATUS_OK))
+
+
+def _plain(constant: Any) -> int:
+    """Return a constant of the bindings as a number: some versions end these lines with a comma, making them tuples."""
+    return int(constant[0] if isinstance(constant, tuple) else constant)
 
 
 def _text(value: Any) -> str | None:

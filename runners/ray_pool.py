@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from runners.contract import EngineSettings, RunRecord, TrialRequest
 from runners.registry import make_runner
@@ -27,6 +29,8 @@ QUIET = {
     "RAY_memory_monitor_refresh_ms": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
 }
+NAMED_ADDRESSES = ("auto", "local")
+CONNECT_S = 3.0
 OBJECT_STORE_BYTES = 80 * 2**20  # the smallest Ray accepts: only small JSON texts go through it
 
 
@@ -63,6 +67,8 @@ class RayPool:
         Raises:
             PoolError: when Ray does not come up.
         """
+        if self._address is not None and (problem := address_problem(self._address)):
+            raise PoolError(f"Ray at {self._address}: {problem}")
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         import ray
@@ -150,6 +156,25 @@ class RayPool:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+
+def address_problem(address: str) -> str | None:
+    """Return why there is no Ray at this address, or None. Ray itself would try for minutes, and fill the screen."""
+    if address in NAMED_ADDRESSES:
+        return None
+    try:
+        parts = urlsplit(address if "://" in address else f"ray://{address}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if host is None or port is None:
+        return "not an address. Expected HOST:PORT, ray://HOST:PORT or auto"
+    try:
+        socket.create_connection((host, port), CONNECT_S).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return f"nothing answers there ({reason}). Start it with `ray start --head`, or leave the address away"
+    return None
 
 
 def _resources(settings: EngineSettings) -> dict[str, int]:

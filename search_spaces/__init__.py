@@ -1,7 +1,7 @@
 """WHAT may be tuned: typed parameters, conditions, relations, and the YAML catalogues that declare them."""
 
 from search_spaces.assignment import Assignment, Facts, Scalar, assignment_key, canonical_json, changed_parameters
-from search_spaces.errors import SpecificationError, nearest
+from search_spaces.errors import SpecificationError, nearest, plain_message
 from search_spaces.loader import catalogue, load_space
 from search_spaces.parameter import IntRange, Parameter
 from search_spaces.relation import Relation
@@ -24,4 +24,5 @@ __all__ = [
     "changed_parameters",
     "load_space",
     "nearest",
+    "plain_message",
 ]

@@ -15,7 +15,7 @@ Facts = Mapping[str, object]
 
 def is_one_of(value: object, values: Iterable[Scalar]) -> bool:
     """Return whether a value is among others; True is not 1, and 1 is not 1.0."""
-    return any(type(value) is type(other) and value == other for other in values)
+    return any(value == other and type(value) is type(other) for other in values)
 
 
 def canonical_json(assignment: Mapping[str, Scalar]) -> str:

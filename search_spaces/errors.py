@@ -6,6 +6,17 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
+_WORDS = {
+    "Value error, ": "",
+    "Assertion failed, ": "",
+    "Input should be": "must be",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "a valid tuple": "a list, such as [1, 8]",
+    "a valid dictionary": "a mapping, such as {name: value}",
+    ", unable to parse string as an integer": "",
+}
+
 
 class SpecificationError(ValueError):
     """A file or option that the user wrote is wrong. Its text is complete and is shown without a traceback."""
@@ -24,3 +35,10 @@ def nearest(name: str, valid: Iterable[str]) -> str:
         return f"Did you mean '{close[0]}'?"
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     return f"Valid: {shown}."
+
+
+def plain_message(message: str) -> str:
+    """Return a message of pydantic in the words of somebody who wrote the file."""
+    for theirs, ours in _WORDS.items():
+        message = message.replace(theirs, ours)
+    return message

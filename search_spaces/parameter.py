@@ -122,7 +122,14 @@ class Parameter(SpaceModel):
                 return entry.value
         return self.default
 
+    def can_vary(self, facts: Facts) -> bool:
+        """Return whether there is anything to choose on a node with these facts."""
+        has_meaning = all(is_one_of(facts.get(name), allowed) for name, allowed in self.active_where.items())
+        return has_meaning and len(self.domain) > 1
+
     def is_active(self, assignment: Mapping[str, Scalar], facts: Facts) -> bool:
         """Return whether the parameter has a meaning beside these values on a node with these facts."""
+        if not self.active_when and not self.active_where:
+            return True
         by_values = all(is_one_of(assignment.get(name), allowed) for name, allowed in self.active_when.items())
         return by_values and all(is_one_of(facts.get(name), allowed) for name, allowed in self.active_where.items())

@@ -8,7 +8,7 @@ from typing import TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from search_spaces.errors import SpecificationError, nearest
+from search_spaces.errors import SpecificationError, nearest, plain_message
 
 Model = TypeVar("Model", bound=BaseModel)
 Location = tuple[str | int, ...]
@@ -108,7 +108,7 @@ class YamlDocument:
 
     def _describe(self, kind: str, message: str, location: Location, model: type[BaseModel]) -> str:
         if kind != "extra_forbidden":
-            return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+            return plain_message(message)
         return f"unknown key. {nearest(str(location[-1]), _valid_keys(model, location[:-1]))}"
 
 

@@ -16,7 +16,7 @@ from agent.cli.options import home_option, json_option, storage_option, study_ar
 @home_option
 def command(study: str | None, as_json: bool, storage: str | None, home: str | None) -> None:
     """Show the best configuration of STUDY (by default the last one), its gain, and the command that repeats it."""
-    from agent.cli.screen import make_console
+    from agent.cli.screen import make_console, print_command, print_indented
     from agent.errors import NothingWorksError
     from agent.home import Home
     from agent.reading import read_study
@@ -44,6 +44,5 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
         return
     console = make_console()
     for text in headline(summary)[1:]:
-        console.print(text, soft_wrap=True)
-    console.print("\nrepeat it with:", style="bold")
-    console.print(f"  {line}", soft_wrap=True)
+        print_indented(console, text, 0)
+    print_command(console, "repeat it with:", line)

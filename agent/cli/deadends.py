@@ -14,8 +14,8 @@ from agent.cli.options import home_option, json_option, storage_option, study_ar
 @home_option
 def command(study: str | None, as_json: bool, storage: str | None, home: str | None) -> None:
     """Show what cannot work on the node of STUDY (by default the last one): conditions, reason, evidence, cure."""
+    from agent.cli.blocks import print_dead_ends
     from agent.cli.screen import make_console
-    from agent.cli.tables import dead_end_table
     from agent.deadends.documents import as_json as map_as_json
     from agent.home import Home
     from agent.reading import read_study
@@ -28,8 +28,4 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
     if not dead_ends:
         console.print("No dead ends: everything that was tried works here.")
         return
-    console.print(dead_end_table(dead_ends))
-    for found in dead_ends:
-        console.print(f"{found.id}: {found.decisive.strip()}", soft_wrap=True)
-        if found.does_not_matter:
-            console.print(f"      does not matter: {', '.join(found.does_not_matter)}", soft_wrap=True)
+    print_dead_ends(dead_ends, console)

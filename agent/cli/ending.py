@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from agent.cli.tables import dead_end_table
+from agent.cli.blocks import print_dead_ends
+from agent.cli.screen import print_command, print_indented
 from agent.errors import INTERRUPTED_EXIT_CODE, NothingWorksError, StorageError
 from agent.home import Home
 from agent.mirror.tracking import default_artifact_root, default_tracking_uri, ui_command
@@ -24,18 +26,16 @@ def print_plan(plan: Plan, console: Console) -> None:
     """Print the node's facts and what will be searched, in a few lines."""
     settings, space, facts = plan.manifest.settings, plan.manifest.space, plan.manifest.facts
     for line in summary_lines(facts):
-        console.print(line, soft_wrap=True)
-    free = {name: len(parameter.domain) for name, parameter in space.parameters.items() if len(parameter.domain) > 1}
-    points = 1
-    for number in free.values():
-        points *= number
+        print_indented(console, line, 0)
+    free = {name: len(parameter.domain) for name, parameter in space.parameters.items() if parameter.can_vary(facts)}
+    points = math.prod(free.values())
     levels = ", ".join(map(str, settings.workload.concurrency))
-    console.print(
+    what = (
         f"engine {settings.engine.engine} on {settings.engine.num_ranks} {settings.engine.device} ranks; "
-        f"{len(free)} parameters, {points:,} points; {plan.spec.budget} launches at concurrency {levels}",
-        soft_wrap=True,
+        f"{len(free)} parameters, {points:,} points; {plan.spec.budget} launches at concurrency {levels}"
     )
-    console.print("searching: " + ", ".join(f"{name} ({number})" for name, number in free.items()), soft_wrap=True)
+    print_indented(console, what, 0)
+    print_indented(console, "searching: " + ", ".join(f"{name} ({number})" for name, number in free.items()), 0)
 
 
 def finish(ended: Ended, manifest: Manifest, tracking_uri: str, home: Home, console: Console) -> int:
@@ -44,12 +44,13 @@ def finish(ended: Ended, manifest: Manifest, tracking_uri: str, home: Home, cons
     console.print()
     console.print(f"{manifest.settings.name}: {ended.stop.why}", style="bold", soft_wrap=True)
     for line in headline(summary):
-        console.print(f"  {line}", soft_wrap=True)
+        print_indented(console, line)
     if summary.atlas.dead_ends:
-        console.print(dead_end_table(summary.atlas.dead_ends))
+        console.print("\ndead ends:", style="bold")
+        print_dead_ends(summary.atlas.dead_ends, console)
     if summary.best is not None:
-        console.print("\nrepeat the best with:", style="bold")
-        console.print(f"  {reproduce_command(ended.history.runner, summary.best.first, manifest)}", soft_wrap=True)
+        line = reproduce_command(ended.history.runner, summary.best.first, manifest)
+        print_command(console, "repeat the best with:", line)
     _print_mirror(ended, tracking_uri, home, console)
     return _exit_code(ended, manifest, console)
 
@@ -59,8 +60,7 @@ def _print_mirror(ended: Ended, tracking_uri: str, home: Home, console: Console)
         return
     is_default = tracking_uri == default_tracking_uri(home.path)
     command = ui_command(tracking_uri, ended.experiment_id, default_artifact_root(home.path) if is_default else None)
-    console.print("\nsee every trial in MLflow:", style="bold")
-    console.print(f"  {command}", soft_wrap=True)
+    print_command(console, "see every trial in MLflow:", command)
 
 
 def _exit_code(ended: Ended, manifest: Manifest, console: Console) -> int:

@@ -60,15 +60,20 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what is wrong with the input or the node ends as one message and an exit code."""
-        from agent.errors import AgentError
-        from search_spaces.errors import SpecificationError
+        from agent.errors import INTERRUPTED_EXIT_CODE, AgentError, UsageError
 
         try:
             return super().invoke(ctx)
-        except SpecificationError as error:
-            _fail(str(error), 2)
+        except ValueError as error:
+            from search_spaces.errors import SpecificationError
+
+            if not isinstance(error, SpecificationError):
+                raise
+            _fail(str(error), UsageError.exit_code)
         except AgentError as error:
             _fail(str(error), error.exit_code)
+        except KeyboardInterrupt:
+            _fail("interrupted; nothing that was closed is lost: go on with `agent resume`", INTERRUPTED_EXIT_CODE)
 
 
 def _fail(message: str, exit_code: int) -> None:

@@ -31,6 +31,7 @@ def command(
     """Go on with STUDY (by default the last one): what is closed stays closed, what was cut off runs again."""
     from agent.cli.ending import finish
     from agent.cli.screen import make_console
+    from agent.errors import UsageError
     from agent.home import Home
     from agent.session import SessionOptions, run_session
     from agent.spec import seconds_of
@@ -45,6 +46,11 @@ def command(
     store, tracking_uri = open_study(place, study, storage)
     place.create()
     if budget is not None:
+        spent = sum(trial.counts for trial in store.trials())
+        if budget < spent:
+            raise UsageError(
+                f"--budget {budget}: {spent} launches of study {store.name} are closed already: ask for more"
+            )
         store.set_attribute(BUDGET, budget)
     place.remember(store.name, store.url, tracking_uri)
     options = SessionOptions(tracking_uri, ray_address, trials_per_node, time_budget_s, take_over)

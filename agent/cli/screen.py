@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 
 def make_console() -> Console:
@@ -13,3 +13,17 @@ def make_console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False)
+
+
+def print_indented(console: Console, text: str, indent: int = 2) -> None:
+    """Print a sentence: on a terminal wrapped at words within the indentation; in a file one line stays one line."""
+    from rich.padding import Padding
+
+    line: RenderableType = Padding(text, (0, 0, 0, indent)) if console.is_terminal else " " * indent + text
+    console.print(line, soft_wrap=not console.is_terminal)
+
+
+def print_command(console: Console, title: str, command: str) -> None:
+    """Print something to be copied: never wrapped, so that it is copied in one piece."""
+    console.print(f"\n{title}", style="bold")
+    console.print(f"  {command}", soft_wrap=True)

@@ -80,7 +80,8 @@ def command(context: click.Context, /, home: str | None, spec_path: Path | None,
 
     overrides = {name: value for name, value in given.items() if value not in (None, {}, ())}
     place, console = Home.find(home), make_console()
-    plan = make_plan(load_spec(spec_path, overrides), place)
+    with console.status("looking at the node"):
+        plan = make_plan(load_spec(spec_path, overrides), place)
     print_plan(plan, console)
     if dry_run:
         return

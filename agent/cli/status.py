@@ -16,7 +16,7 @@ from agent.cli.options import home_option, json_option, storage_option, study_ar
 @home_option
 def command(study: str | None, as_json: bool, storage: str | None, home: str | None) -> None:
     """Show how far STUDY (by default the last one) is, and whether an agent is at work on it."""
-    from agent.cli.screen import make_console
+    from agent.cli.screen import make_console, print_indented
     from agent.home import Home
     from agent.reading import read_study
     from agent.recovery import owner_of
@@ -43,6 +43,6 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
     state = f"being run by {owner}" if owner else "done" if summary.spent >= summary.budget else "open"
     console.print(f"{summary.study}: {state}", style="bold")
     for line in headline(summary):
-        console.print(f"  {line}", soft_wrap=True)
+        print_indented(console, line)
     if not owner and summary.spent < summary.budget:
         console.print(f"  go on with: agent resume {summary.study}")

@@ -38,5 +38,5 @@ def command(values: tuple[str, ...], study: str | None, storage: str | None, hom
     store.set_attribute(ASKED, [*map(dict, history.asked), wanted])
     if history.spent >= history.budget:
         store.set_attribute(BUDGET, history.budget + 1)
-    click.echo(f"queued for {store.name}: " + " ".join(f"{name}={value}" for name, value in changes.items()))
+    click.echo(f"queued for {store.name}: " + " ".join(values))
     click.echo(f"a running agent launches it next; otherwise: agent resume {store.name}")

@@ -41,7 +41,7 @@ class TrackingClient(Protocol):
     def get_experiment_by_name(self, name: str) -> Any:
         """Return the experiment, deleted or not, or None."""
 
-    def create_experiment(self, name: str, artifact_location: str | None = None) -> str:
+    def create_experiment(self, name: str, artifact_location: str | None, tags: dict[str, str]) -> str:
         """Create an experiment and return its id."""
 
     def restore_experiment(self, experiment_id: str) -> None:

@@ -144,7 +144,7 @@ class MlflowMirror:
 
         location = artifact_location(self.tracking_uri, self._artifact_root, study)
         try:
-            return self._client.create_experiment(study, artifact_location=location)
+            return self._client.create_experiment(study, location, {schema.EXPERIMENT_KIND: schema.KIND})
         except MlflowException as error:
             # Somebody else may have created it since we looked.
             existing = self._client.get_experiment_by_name(study)

@@ -10,6 +10,8 @@ RUN_NAME = "mlflow.runName"
 NOTE = "mlflow.note.content"
 TABLES = "mlflow.loggedArtifacts"
 """Lists the artifacts that MLflow's own view shows as tables."""
+EXPERIMENT_KIND, KIND = "mlflow.experimentKind", "custom_model_development"
+"""Says to MLflow's own view that this is about runs, and not about chats and their judges."""
 
 TRIAL_TAGS = frozenset(
     {"kind", "stage", "outcome", "reason", "phase", "rung", "rule", "dead_end", "decisive_line", "blames"}

@@ -81,10 +81,15 @@ def _command(best: Trial) -> str:
 
 def _note(snapshot: StudySnapshot, best: Trial | None) -> str:
     counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in _counts(snapshot).items() if number)
-    lines = [f"**{snapshot.verdict or snapshot.status}**", counts]
+    head = f"Verdict: {snapshot.verdict}" if snapshot.verdict else f"The study is {snapshot.status}"
+    lines = [f"**{head}**", counts]
     if best:
-        gain = f", {_gain(snapshot)} times the baseline" if snapshot.gain is not None else ""
-        lines += [f"Best: trial {best.number}{gain}", f"    {_command(best)}"]
+        gain = f", {snapshot.gain:.2f}× the baseline" if snapshot.gain is not None else ""
+        values = ", ".join(f"{name}={plain(value)}" for name, value in best.work.resolved.items())
+        lines += [f"Best: trial #{best.number}{gain}", f"    {values}", f"    {_command(best)}"]
+    lines.append(
+        "Reasons and cures: `dead_ends.html` under Artifacts. Each trial is a run below this one (open it at +)."
+    )
     return redact_text("\n\n".join(line for line in lines if line.strip()))
 
 

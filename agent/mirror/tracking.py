@@ -61,12 +61,13 @@ def check_tracking_uri(uri: str, timeout_s: float = _CHECK_TIMEOUT_S) -> str | N
 
 def ui_command(tracking_uri: str, experiment_id: str, artifact_root: str | None = None) -> str:
     """Return what to type to see the study, and its page; with a server there is nothing to start."""
+    page = f"#/experiments/{experiment_id}/runs?workflowType=machine_learning"  # else it opens with pages on chats
     if urlsplit(tracking_uri).scheme in _SERVERS:
-        return f"{redact_url(tracking_uri).rstrip('/')}/#/experiments/{experiment_id}"
+        return f"{redact_url(tracking_uri).rstrip('/')}/{page}"
     words = ["mlflow", "ui", "--backend-store-uri", redact_url(tracking_uri)]
     words += ["--default-artifact-root", artifact_root] if artifact_root else []
     words += ["--host", "127.0.0.1", "--port", str(UI_PORT)]
-    return f"{shlex.join(words)}   # then open http://127.0.0.1:{UI_PORT}/#/experiments/{experiment_id}"
+    return f"{shlex.join(words)}   # then open http://127.0.0.1:{UI_PORT}/{page}"
 
 
 def _ask(uri: str, shown: str, timeout_s: float) -> str | None:

@@ -27,6 +27,8 @@ def propose(history: History) -> tuple[Work, ...]:
     """Return the next batch of probes, or nothing when the collectives are settled or the share is spent."""
     if Rung.PROBE not in history.runner.rungs or not history.space.probe_parameters or history.base is None:
         return ()
+    if any(trial.work.kind is Kind.SCREEN for trial in history.trials):
+        return ()  # settled: the launches that build on it have begun
     room = _most_probes(history) - len(history.probed)
     if room <= 0 or is_searching(history):
         return ()

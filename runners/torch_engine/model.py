@@ -100,7 +100,8 @@ class Decoder:
     def _routing(self, layer: LayerWeights, rows: torch.Tensor) -> torch.Tensor:
         """Routing weights (R, all experts): a softmax over the chosen experts, 0 elsewhere."""
         scores = self._linear(rows, layer.router).float()
-        least_chosen = scores.topk(self.size.experts_per_token).values[:, -1:]
+        # Unsorted: on a GPU, sorting the few values is a kernel of its own.
+        least_chosen = scores.topk(self.size.experts_per_token, sorted=False).values.amin(-1, keepdim=True)
         return scores.masked_fill(scores < least_chosen, float("-inf")).softmax(-1).to(rows.dtype)
 
     def _head(self, rows: torch.Tensor) -> torch.Tensor:

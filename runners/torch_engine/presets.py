@@ -53,7 +53,7 @@ PRESETS = {
     ),
     "gpu": Preset(
         size=ModelSize(
-            layers=40,
+            layers=30,
             hidden=7168,
             heads=32,
             head_dim=128,
@@ -68,7 +68,7 @@ PRESETS = {
         output_tokens=64,
     ),
 }
-"""Sizes by name. ``gpu`` widens its experts until the weights fill a ninth of each GPU's memory."""
+"""Sizes by name. ``gpu`` widens its experts until the weights fill a sixth of each GPU's memory."""
 
 
 def resolve_device(device: str) -> str:

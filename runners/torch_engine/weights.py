@@ -14,7 +14,7 @@ import torch
 from .associations import LOOK_BACK, Associations
 from .config import EngineConfig
 
-MEMORY_SHARE = 1 / 9
+MEMORY_SHARE = 1 / 6
 """Share of a GPU's memory that ``expert_hidden=0`` fills with weights."""
 
 # Strengths. Signals are about 1 in the residual stream, whose norm is about 2; see the associations for what they are.

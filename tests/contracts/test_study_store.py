@@ -1,4 +1,4 @@
-"""The store's contract, bound to every storage that is at hand: a SQLite file, and PostgreSQL where a server is given."""
+"""The store's contract, bound to every storage that is at hand: a SQLite file, and PostgreSQL where one is given."""
 
 from __future__ import annotations
 

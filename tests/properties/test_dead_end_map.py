@@ -129,7 +129,9 @@ def test_ids_of_dead_ends_are_unique(evidence: tuple[SearchSpace, list[Trial]]) 
 
 def test_a_message_that_leaves_no_doubt_is_believed_at_once() -> None:
     """Policy dead_at_once with a blamed parameter needs no second failure."""
-    trials = numbered([(point(), Rung.FULL, PASSED), (point(backend="b"), Rung.FULL, failed(Reason.UNSUPPORTED_ARCH, "backend"))])
+    trials = numbered(
+        [(point(), Rung.FULL, PASSED), (point(backend="b"), Rung.FULL, failed(Reason.UNSUPPORTED_ARCH, "backend"))]
+    )
     (found,) = charted(trials, small_space()).dead_ends
     assert (found.state, str(found)) == (DeadEndState.CONFIRMED, "backend = b")
 
@@ -221,3 +223,22 @@ def test_the_scope_holds_only_the_facts_the_reason_depends_on() -> None:
     rows = [(point(backend="b"), Rung.FULL, failed(Reason.UNSUPPORTED_ARCH, "backend"))]
     (found,) = charted(numbered(rows), small_space()).dead_ends
     assert found.scope == {"engine_version": "synthetic"}
+
+
+def test_a_threshold_is_not_lowered_by_a_failure_with_another_cause() -> None:
+    """Where a message also blames the backend, its value says nothing about where the other failure begins."""
+    rows = [
+        (point(graph=8), Rung.FULL, failed(Reason.GPU_OOM, "graph")),
+        (point(graph=2, backend="b"), Rung.FULL, failed(Reason.GPU_OOM, "backend", "graph")),
+    ]
+    assert charted(numbered(rows), small_space()).match(point(graph=4)) is None
+
+
+def test_the_order_in_which_a_message_names_the_blamed_does_not_matter() -> None:
+    """The same conjunction is one entry, and its two failures confirm each other."""
+    rows = [
+        (point(backend="b", draft=3), Rung.FULL, failed(Reason.ASSERTION, "backend", "draft")),
+        (point(backend="b", draft=3), Rung.FULL, failed(Reason.ASSERTION, "draft", "backend")),
+    ]
+    (found,) = charted(numbered(rows), small_space()).dead_ends
+    assert (str(found), found.state) == ("backend = b ∧ draft = 3", DeadEndState.CONFIRMED)

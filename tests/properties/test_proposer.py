@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from dataclasses import replace
 
@@ -12,15 +13,17 @@ from hypothesis import strategies as st
 from agent.deadends.condition import Condition, matches_all
 from agent.deadends.dead_end import DeadEndState
 from agent.outcome import Outcome, OutcomeKind
+from agent.propose import model_based, second_launch
 from agent.propose.history import ATTEMPTS, History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, propose
 from agent.reasons import Reason
 from agent.store.trial import Kind, Trial, Work
-from search_spaces import Assignment
+from runners import Rung
+from search_spaces import Assignment, load_space
 from tests.support.planted import Planted, Truth, small_space
 from tests.support.simulated_study import SimulatedStudy, full_launches
-from tests.support.strategies import planted_studies
+from tests.support.strategies import numbered, planted_studies
 
 SPACE = small_space()
 DEFAULT = SPACE.default_on({})
@@ -146,7 +149,9 @@ def test_where_everything_works_the_last_fifth_is_repeats_of_the_baseline_and_th
 
 def test_where_nothing_works_the_study_stops_with_the_reasons() -> None:
     """Every rung of the ladder is tried once, and no budget is spent beyond it."""
-    truth = Truth(SPACE, tuple(Planted(where(expert=value), Reason.MISSING_DEPENDENCY, False) for value in (False, True)))
+    truth = Truth(
+        SPACE, tuple(Planted(where(expert=value), Reason.MISSING_DEPENDENCY, False) for value in (False, True))
+    )
     study = SimulatedStudy(truth, 40)
     stop = study.run()
     assert stop is not None and stop.nothing_works and not stop.resumable
@@ -156,7 +161,9 @@ def test_where_nothing_works_the_study_stops_with_the_reasons() -> None:
 
 def test_where_the_default_dies_the_first_safer_setting_that_works_is_the_base() -> None:
     """The ladder adds one safer setting after the other."""
-    truth = Truth(SPACE, (Planted(where(graph=4), Reason.CUDA_GRAPH_INCOMPATIBLE), Planted(where(graph=1), Reason.ASSERTION)))
+    truth = Truth(
+        SPACE, (Planted(where(graph=4), Reason.CUDA_GRAPH_INCOMPATIBLE), Planted(where(graph=1), Reason.ASSERTION))
+    )
     study = SimulatedStudy(truth, 20)
     study.run()
     assert study.history().base == {**DEFAULT, "graph": 0}
@@ -180,9 +187,7 @@ def test_the_base_stays_the_same_once_it_is_found() -> None:
     bases = []
     wanted: Assignment = {**DEFAULT, "backend": "c"}
     truth = Truth(SPACE, (Planted(where(graph=4, backend="a"), Reason.CUDA_GRAPH_INCOMPATIBLE),))
-    SimulatedStudy(
-        truth, 10, asked=(wanted,), on_proposal=lambda history, _: bases.append(history.base)
-    ).run()
+    SimulatedStudy(truth, 10, asked=(wanted,), on_proposal=lambda history, _: bases.append(history.base)).run()
     assert [base for base in bases if base is not None] == [wanted] * sum(base is not None for base in bases)
     assert wanted in bases
 
@@ -226,7 +231,9 @@ def test_work_that_the_harness_spoils_is_queued_again_three_times_at_most() -> N
     spoiled = {**DEFAULT, "draft": 0}
 
     def judge(trial: Trial, _: int) -> Outcome:
-        return interrupted() if trial.work.resolved == spoiled else ALL_WORKS.outcome(trial.work.resolved, trial.work.rung)
+        return (
+            interrupted() if trial.work.resolved == spoiled else ALL_WORKS.outcome(trial.work.resolved, trial.work.rung)
+        )
 
     study = SimulatedStudy(ALL_WORKS, 12, judge=judge)
     stop = study.run()
@@ -353,3 +360,33 @@ def test_probes_stay_within_their_share(truth: Truth) -> None:
     study = SimulatedStudy(truth, 20)
     study.run()
     assert sum(probe.work.repeat == 0 for probe in study.probes) <= 0.2 * 20 / 0.15
+
+
+def test_in_a_long_study_too_a_fresh_sampler_proposes_what_a_kept_one_does() -> None:
+    """Beyond some hundred rows the model is fitted to the best and the latest ones, by the history alone."""
+    space, generator = load_space("torch"), random.Random(0)
+    points = [{name: generator.choice(each.domain) for name, each in space.parameters.items()} for _ in range(420)]
+    truth = Truth(space)
+    points = [space.default_on({}), *(space.normalise(point, {"device": "cuda"}) for point in points)]
+    trials = numbered([(point, Rung.FULL, truth.outcome(point, Rung.FULL)) for point in points])
+    kept = Sampler(space)
+    for end in (200, 330, 360, 421):
+        study = SimulatedStudy(truth, 2000, trials=trials[:end])
+        history = replace(study.history(), facts={"device": "cuda"})
+        proposed = model_based.propose(history, kept)
+        assert proposed is not None
+        assert proposed == model_based.propose(replace(history), Sampler(space))
+
+
+def test_a_failure_inside_a_confirmed_dead_end_gets_no_second_launch() -> None:
+    """Whether it was flaky no longer matters: the assignment is dead for another reason."""
+    open_failure = Outcome(kind=OutcomeKind.FAILED, failure=Planted(where(expert=True), Reason.ASSERTION).failure)
+    certain = Outcome(kind=OutcomeKind.FAILED, failure=Planted(where(backend="b"), Reason.UNSUPPORTED_ARCH).failure)
+    rows = [
+        (DEFAULT, Rung.FULL, Outcome(kind=OutcomeKind.MEASURED, value=1.0)),
+        ({**DEFAULT, "backend": "b", "expert": True}, Rung.FULL, open_failure),
+        ({**DEFAULT, "backend": "b"}, Rung.FULL, certain),
+    ]
+    before, after = (SimulatedStudy(ALL_WORKS, 20, trials=numbered(rows[:end])).history() for end in (2, 3))
+    assert second_launch.propose(before) is not None
+    assert second_launch.propose(after) is None

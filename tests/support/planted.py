@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agent.deadends.condition import Conjunction, matches_all
 from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.reasons import REASONS, Reason
-from runners import LogLine, Phase, RunRecord, Rung
+from runners import LogLine, Phase, Rung, RunRecord
 from runners.contract import EngineSettings, Exit, Measurement, Resolution
 from search_spaces import Assignment, Facts, Parameter, Scalar, SearchSpace
 from tests.support.synthetic_engine import SyntheticEngine, fraction

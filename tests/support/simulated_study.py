@@ -13,7 +13,7 @@ from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.settings import StudySettings
 from agent.store.trial import Kind, Lease, Trial, Work
-from runners import Runner, Rung
+from runners import Rung, Runner
 from runners.contract import EngineSettings
 from search_spaces import Assignment, SearchSpace
 from tests.support.planted import FACTS, PlantedRunner, Truth, record_of

@@ -1,0 +1,140 @@
+"""Commands that read a finished study: what they print, what their JSON holds, and that they change nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+import agent.cli as command_line_package
+from tests.agent.cli.conftest import BUDGET
+from tests.support.command_line import copied, query
+
+Invoke = Callable[..., Result]
+ONLY_GLOO_GRAPHS = "allreduce = gloo ∧ cuda_graph_max_bs ≥ 1"
+
+
+def printed(result: Result) -> str:
+    """Return what a command printed, having ended well and without a word on stderr."""
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def test_status_says_that_the_study_is_done(invoke: Invoke, finished: Path) -> None:
+    """The first line answers the question; no remedy is offered where none is needed."""
+    text = printed(invoke("status", "--home", str(finished)))
+    assert text.splitlines()[0] == "SyntheticEngine: done"
+    assert f"{BUDGET} of {BUDGET} launches closed" in text
+    assert "agent resume" not in text
+
+
+def test_status_as_json_has_the_documented_keys(invoke: Invoke, finished: Path) -> None:
+    """Programs rely on the keys: they change only together with the page that lists them."""
+    content = json.loads(printed(invoke("status", "--home", str(finished), "--json")))
+    assert content["spent"] == content["budget"] == BUDGET
+    assert content["owner"] is None
+    assert content["running"] == []
+    assert documented("status", content)
+
+
+def test_best_names_the_gain_and_the_command(invoke: Invoke, finished: Path) -> None:
+    """The answer of a study: what to set, what it brings, how to run it."""
+    text = printed(invoke("best", "--home", str(finished)))
+    assert text.startswith("best: ")
+    assert "× the baseline" in text
+    assert "repeat it with:" in text
+
+
+def test_best_as_json_agrees_with_itself(invoke: Invoke, finished: Path) -> None:
+    """The gain is the mean over the baseline's mean."""
+    content = json.loads(printed(invoke("best", "--home", str(finished), "--json")))
+    baseline = sum(content["baseline"]) / len(content["baseline"])
+    assert content["gain"] == pytest.approx(content["mean"] / baseline)
+    assert len(content["trials"]) == len(content["values"])
+    assert documented("best", content)
+
+
+def test_dead_ends_are_readable_blocks(invoke: Invoke, finished: Path) -> None:
+    """Each dead end: conditions, reason, where it was seen, the line that tells, and the cure."""
+    text = printed(invoke("deadends", "--home", str(finished)))
+    head, *details = next(block for block in text.split("\n\n") if ONLY_GLOO_GRAPHS in block).strip().splitlines()
+    assert head.split()[1] == "confirmed"
+    assert details[0].strip().startswith("cuda_graph_incompatible, seen in p")
+    assert "operation not permitted when stream is capturing" in details[1]
+    assert details[2].strip().startswith("cure: ")
+
+
+def test_dead_ends_as_json_are_those_of_the_text(invoke: Invoke, finished: Path) -> None:
+    """One map, two forms."""
+    content = json.loads(printed(invoke("deadends", "--home", str(finished), "--json")))
+    text = printed(invoke("deadends", "--home", str(finished)))
+    assert {found["reason"] for found in content} == {"missing_dependency", "cuda_graph_incompatible"}
+    assert [found["id"] for found in content if found["id"] not in text] == []
+    assert documented("deadends", content[0])
+
+
+def test_a_second_sync_changes_nothing(invoke: Invoke, finished: Path) -> None:
+    """MLflow is a function of the storage: after a search that ended well there is nothing to mend."""
+    content = json.loads(printed(invoke("sync", "--home", str(finished), "--json")))
+    assert (content["created"], content["updated"], content["removed"]) == (0, 0, 0)
+    assert content["unchanged"] == BUDGET + 1
+    assert documented("sync", content)
+
+
+def test_reading_does_not_write(invoke: Invoke, finished: Path) -> None:
+    """Whoever looks at a study leaves it as it was."""
+    before = (finished / "study.db").read_bytes()
+    for command in ("status", "best", "deadends"):
+        printed(invoke(command, "--home", str(finished)))
+    assert (finished / "study.db").read_bytes() == before
+
+
+def test_a_home_can_be_moved(invoke: Invoke, finished: Path, tmp_path: Path) -> None:
+    """The note of the last study names no path of the folder it lies in."""
+    home = copied(finished, tmp_path / "elsewhere")
+    (home / "study.db").rename(home / "aside.db")
+    assert "there is no study" in invoke("status", "--home", str(home)).stderr
+
+
+def test_an_unknown_study_names_the_nearest(invoke: Invoke, finished: Path) -> None:
+    """A misspelt study is answered with the one that was meant."""
+    result = invoke("status", "SynteticEngine", "--home", str(finished))
+    assert result.exit_code == 2
+    assert "Did you mean 'SyntheticEngine'?" in result.stderr
+
+
+def test_what_is_asked_for_is_queued_and_the_spent_budget_grows(invoke: Invoke, finished: Path, tmp_path: Path) -> None:
+    """A user who insists on an assignment gets a launch for it."""
+    home = copied(finished, tmp_path / "home")
+    text = printed(invoke("try", "draft_length=2", "expert_parallel=true", "--home", str(home)))
+    assert text.startswith("queued for SyntheticEngine: draft_length=2 expert_parallel=true")
+    assert json.loads(printed(invoke("status", "--home", str(home), "--json")))["budget"] == BUDGET + 1
+
+
+@pytest.mark.parametrize(
+    ("words", "fragment"),
+    [
+        (["allreduce=nccl"], "agent deadends"),
+        (["draft_lenght=2"], "Did you mean 'draft_length'?"),
+        (["draft_length=99"], "0, 1, 2, 3"),
+        (["draft_length"], "NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_launched_is_not_queued(invoke: Invoke, finished: Path, words: list[str], fragment: str) -> None:
+    """A dead assignment or an unknown name is refused, and the study stays as it is."""
+    before = query(finished, "SELECT * FROM study_user_attributes")
+    result = invoke("try", *words, "--home", str(finished))
+    assert result.exit_code == 2
+    assert fragment in result.stderr
+    assert query(finished, "SELECT * FROM study_user_attributes") == before
+
+
+def documented(command: str, content: dict[str, object]) -> bool:
+    """Return whether the page beside the commands lists exactly these keys for this command."""
+    page = (Path(str(command_line_package.__file__)).parent / "README.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith(f"| `{command} --json`"))
+    return {word.strip("` ") for word in row.split("|")[2].split(",")} == set(content)
