@@ -76,7 +76,7 @@ class Campaign:
     """Trials (or batches of probes) at the same time."""
     deadline: float | None = None
     """Value of the monotonic clock after which nothing new is started."""
-    in_flight: dict[int, tuple[Running, tuple[Trial, ...]]] = field(default_factory=dict)
+    in_flight: list[tuple[Running, tuple[Trial, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         space = self.store.manifest.space
@@ -124,7 +124,7 @@ class Campaign:
 
     def abandon_in_flight(self) -> None:
         """End what is running and close it as interrupted: the work is queued again."""
-        for running, trials in list(self.in_flight.values()):
+        for running, trials in self.in_flight:
             self.pool.cancel(running, CANCEL_S)
             for trial in trials:
                 kill_processes(trial.cookie)
@@ -141,7 +141,7 @@ class Campaign:
         cookie = secrets.token_hex(16)
         trials = tuple(self._open(work, cookie) for work in works)
         requests = [request_of(trial, self.store.manifest, self.environment) for trial in trials]
-        self.in_flight[trials[0].number] = (self.pool.submit(requests), trials)
+        self.in_flight.append((self.pool.submit(requests), trials))
         for observer in self.observers:
             observer.trials_opened(trials)
 
@@ -153,10 +153,10 @@ class Campaign:
         return self.store.open_trial(work, cookie, self.lease, str(folder))
 
     def _wait(self) -> None:
-        ended = self.pool.wait([running for running, _ in self.in_flight.values()], POLL_S)
-        for key, (running, trials) in list(self.in_flight.items()):
+        ended = self.pool.wait([running for running, _ in self.in_flight], POLL_S)
+        for running, trials in list(self.in_flight):
             if running in ended:
-                del self.in_flight[key]
+                self.in_flight.remove((running, trials))
                 self._take(trials, self.pool.result(running))
         for observer in self.observers:
             observer.tick()
@@ -179,8 +179,9 @@ class Campaign:
             observer.trial_closed(closed, history)
 
     def _baseline(self) -> Measurement | None:
-        """Return what the first measured launch put out: every later one has to agree with it."""
-        first = next((trial for trial in self.store.trials() if trial.is_measured and trial.record), None)
+        """Return what the baseline put out: every later launch has to agree with it."""
+        baselines = (trial for trial in self.store.trials() if trial.work.kind is Kind.BASELINE and trial.is_measured)
+        first = next(baselines, None)
         return first.record.measurement if first and first.record else None
 
 

@@ -32,6 +32,8 @@ def take_ownership(store: StudyStore, *, take_over: bool = False) -> Lease:
     if found is not None and not take_over:
         _refuse_if_owned(store.name, Lease.model_validate(found), mine)
     store.set_attribute(OWNER, mine.model_dump(mode="json"))
+    # Two agents that start at the same moment both get here; only the one that wrote last reads itself back.
+    _refuse_if_owned(store.name, Lease.model_validate(store.get_attribute(OWNER)), mine)
     return mine
 
 

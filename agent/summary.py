@@ -97,9 +97,9 @@ def summarise(history: History, name: str) -> StudySummary:
 
 
 def best_arm(arms: Sequence[Arm]) -> Arm | None:
-    """Return the arm with the best mean; arms that were repeated go before those that were lucky once."""
+    """Return the arm with the best mean. Once several arms were repeated, one that was lucky once is not believed."""
     repeated = [arm for arm in arms if len(arm.values) >= 2]
-    return max(repeated or arms, key=lambda arm: arm.mean, default=None)
+    return max(repeated if len(repeated) >= 2 else arms, key=lambda arm: arm.mean, default=None)
 
 
 def _arms(trials: Sequence[Trial]) -> list[Arm]:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import socket
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from runners.contract import EngineSettings, RunRecord, TrialRequest
 from runners.registry import make_runner
+from runners.session_folder import SessionFolder
 
 if TYPE_CHECKING:
     import ray
@@ -59,7 +57,7 @@ class RayPool:
     def __init__(self, address: str | None = None, *, num_cpus: int | None = None) -> None:
         self._address = address
         self._num_cpus = num_cpus
-        self._folder: Path | None = None
+        self._folder: SessionFolder | None = None
 
     def start(self) -> None:
         """Start a local Ray, or connect to the one at the address.
@@ -86,12 +84,12 @@ class RayPool:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
         if self._address is not None:
             return {"address": self._address, **quiet}
-        self._folder = Path(tempfile.mkdtemp(prefix="agent-ray-", dir="/tmp"))
+        self._folder = SessionFolder("agent-ray-")
         return {
             "include_dashboard": False,
             "num_cpus": self._num_cpus,
             "object_store_memory": OBJECT_STORE_BYTES,
-            "_temp_dir": str(self._folder),
+            "_temp_dir": str(self._folder.path),
             **quiet,
         }
 
@@ -154,7 +152,7 @@ class RayPool:
 
     def _remove_folder(self) -> None:
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
             self._folder = None
 
 

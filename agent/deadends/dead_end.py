@@ -32,6 +32,9 @@ class DeadEnd(Frozen):
     """The cheapest rung at which the failure shows: only passes at this rung or above it can refute the dead end."""
     suspects: tuple[str, ...]
     """Parameters that the evidence accuses; the failure was seen with `observed` values of them."""
+    held: tuple[str, ...] = ()
+    """Parameters that had their `observed` values in every supporting trial and may belong to the cause: the dead end
+    reaches no further than they do."""
     observed: Assignment
     scope: Mapping[str, object]
     """The facts the reason depends on, with the values they had."""
@@ -52,11 +55,13 @@ class DeadEnd(Frozen):
         has the values it was seen with, since a failed single change proves no more than that.
         """
         if self.state is DeadEndState.CONFIRMED:
-            return matches_all(self.conditions, assignment)
+            as_held = all(assignment[name] == self.observed[name] for name in self.held)
+            return as_held and matches_all(self.conditions, assignment)
         if self.state is DeadEndState.SUSPECTED:
             as_seen = all(assignment[name] == self.observed[name] for name in self.suspects)
             return as_seen and matches_all(self.conditions, assignment)
         return False
 
     def __str__(self) -> str:
-        return " ∧ ".join(str(condition) for condition in self.conditions)
+        rest = ["the rest of the base it was seen on"] if self.held else []
+        return " ∧ ".join([*(str(condition) for condition in self.conditions), *rest])

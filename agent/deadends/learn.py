@@ -3,6 +3,9 @@
 For each failure, the smallest conjunction of what its evidence accuses that no passing trial satisfies; singles before
 pairs. A reason whose message leaves no doubt ("built without NCCL") is believed at once; any other needs a second
 failure of its own. One passing trial inside a dead end makes it grow by a condition, or retires it.
+
+A failure whose message names no parameter accuses the single change that was made to a working base, together with
+whatever of that base never differed among such failures. Where more than one thing was changed, it accuses nothing.
 """
 
 from __future__ import annotations
@@ -68,30 +71,18 @@ def _candidates(failed: _Failed, alike: Sequence[_Failed], space: SearchSpace) -
     """Yield conjunctions in the order in which they are believed: the accused together, fewer, then with company."""
     accused = _accused(failed)
     others = tuple(name for name in failed.seen.visible if name not in accused)
-    if failed.failure.blames and accused:
-        yield from _spellings(failed, accused, alike, space)
-    for size in range(1, LARGEST_CONJUNCTION + 1):
-        if not failed.failure.blames:
-            for names in itertools.combinations(_by_share_of_failures(failed, accused, alike), size):
-                yield from _spellings(failed, names, alike, space)
-        elif size > len(accused):
-            for company in itertools.combinations(others, size - len(accused)):
-                yield from _spellings(failed, (*accused, *company), alike, space)
+    if not accused:
+        return
+    yield from _spellings(failed, accused, alike, space)
+    for size in range(1, LARGEST_CONJUNCTION + 1 - len(accused)):
+        for company in itertools.combinations(others, size):
+            yield from _spellings(failed, (*accused, *company), alike, space)
 
 
 def _accused(failed: _Failed) -> tuple[str, ...]:
+    """What the message names; else the one change that was made to a working base; else nothing in particular."""
     blamed = tuple(name for name in failed.failure.blames if name in failed.seen.visible)
-    return blamed or failed.seen.visible
-
-
-def _by_share_of_failures(failed: _Failed, names: Sequence[str], alike: Sequence[_Failed]) -> list[str]:
-    """Order parameters by how many of the failures alike had this value: the common element is the likelier cause."""
-    here = failed.seen.assignment
-
-    def shared(name: str) -> int:
-        return sum(other.seen.assignment[name] == here[name] for other in alike)
-
-    return sorted(names, key=shared, reverse=True)
+    return blamed or (failed.seen.changed if len(failed.seen.changed) == 1 else ())
 
 
 def _spellings(
@@ -99,26 +90,25 @@ def _spellings(
 ) -> Iterator[Conjunction]:
     """Yield the conjunction over `names`, thresholds first: what asks too much also fails where more is asked."""
     monotone = [name for name in names if space.parameters[name].monotone]
+    per_name = [
+        _thresholds(name, failed, names, alike) if name in monotone else [_equal(failed, name)] for name in names
+    ]
     if monotone:
-        yield tuple(
-            _threshold(name, failed, names, alike) if name in monotone else _equal(failed, name) for name in names
-        )
+        yield from itertools.product(*per_name)
     yield _exactly(failed, names)
 
 
-def _threshold(name: str, failed: _Failed, names: Sequence[str], alike: Sequence[_Failed]) -> Condition:
+def _thresholds(name: str, failed: _Failed, names: Sequence[str], alike: Sequence[_Failed]) -> list[Condition]:
+    """Thresholds at which a failure alike was seen, up to this one's own value, lowest first."""
     here = failed.seen.assignment
     rest = [other for other in names if other != name]
-    lowest = min(
-        (
-            other.seen.assignment[name]
-            for other in alike
-            if all(other.seen.assignment[key] == here[key] for key in rest) and name in other.seen.visible
-        ),
-        key=float,
-        default=here[name],
-    )
-    return Condition(parameter=name, comparison=Comparison.AT_LEAST, value=lowest)
+    values = {
+        float(other.seen.assignment[name]): other.seen.assignment[name]
+        for other in alike
+        if all(other.seen.assignment[key] == here[key] for key in rest) and name in other.seen.visible
+    }
+    reached = [values[number] for number in sorted(values) if number <= float(here[name])]
+    return [Condition(parameter=name, comparison=Comparison.AT_LEAST, value=value) for value in reached]
 
 
 def _equal(failed: _Failed, name: str) -> Condition:
@@ -151,7 +141,8 @@ def _dead_end(
         policy=row.policy,
         state=_state(conditions, group, contradicting),
         rung=rung,
-        suspects=_accused(first),
+        suspects=_accused(first) or first.seen.visible,
+        held=_held(conditions, group),
         observed=first.seen.assignment,
         scope={name: facts.get(name) for name in row.facts if facts.get(name) is not None},
         support=tuple(failed.seen.label for failed in group),
@@ -172,6 +163,14 @@ def _state(conditions: Conjunction, group: Sequence[_Failed], contradicting: Seq
         failed.failure.policy is Policy.DEAD_AT_ONCE and named.issubset(failed.failure.blames) for failed in group
     )
     return DeadEndState.CONFIRMED if believed or failed_twice else DeadEndState.SUSPECTED
+
+
+def _held(conditions: Conjunction, group: Sequence[_Failed]) -> tuple[str, ...]:
+    """Return what else was the same in all failures, where no message says that it does not matter."""
+    if all(failed.failure.blames for failed in group):
+        return ()
+    named = {condition.parameter for condition in conditions} | set(_varied(conditions, group))
+    return tuple(name for name in group[0].seen.visible if name not in named)
 
 
 def _varied(conditions: Conjunction, group: Sequence[_Failed]) -> tuple[str, ...]:

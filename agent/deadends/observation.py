@@ -25,6 +25,8 @@ class Observation:
     assignment: Assignment
     visible: tuple[str, ...]
     """Parameters that this rung can tell apart; the others have no bearing on what was seen."""
+    changed: tuple[str, ...]
+    """Of these, the parameters that differ from the working base it was changed from; empty where there was none."""
     failure: Failure | None
     seconds: float
 
@@ -47,11 +49,14 @@ def trial_label(trial: Trial) -> str:
 
 def _observation(trial: Trial, space: SearchSpace) -> Observation:
     is_probe = trial.work.rung is Rung.PROBE
+    visible = space.probe_parameters if is_probe else tuple(space.parameters)
+    base = trial.work.base or trial.work.resolved
     return Observation(
         label=trial_label(trial),
         rung=trial.work.rung,
         assignment=trial.work.resolved,
-        visible=space.probe_parameters if is_probe else tuple(space.parameters),
+        visible=visible,
+        changed=tuple(name for name in visible if trial.work.resolved[name] != base[name]),
         failure=trial.outcome.failure if trial.outcome and trial.is_failed else None,
         seconds=trial.record.wall_s if trial.record else 0.0,
     )

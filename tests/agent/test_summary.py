@@ -78,8 +78,15 @@ def test_the_gain_is_the_best_arms_mean_over_the_baselines() -> None:
 
 def test_an_arm_that_was_repeated_goes_before_one_that_was_lucky_once() -> None:
     """A single run crowns the luckiest."""
-    found = summary([*START_OF_ALL, launch(105.0, Kind.REPEAT), launch(300.0, draft=3)])
+    repeats = [launch(105.0, Kind.REPEAT), launch(51.0, Kind.REPEAT, draft=0)]
+    found = summary([*START_OF_ALL, *repeats, launch(300.0, draft=3)])
     assert found.best is not None and found.best.assignment == DEFAULT
+
+
+def test_a_baseline_that_alone_was_repeated_does_not_win_by_it() -> None:
+    """With room for a single repeat, everything else was launched once and still counts."""
+    found = summary([*START_OF_ALL, launch(51.0, Kind.REPEAT, draft=0), launch(300.0, draft=3)])
+    assert found.best is not None and found.best.assignment["draft"] == 3
 
 
 def test_without_repeats_the_best_single_launch_is_shown_and_nothing_is_claimed() -> None:

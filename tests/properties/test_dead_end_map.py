@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import itertools
 import random
+import statistics
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.deadends.atlas import Atlas, chart
 from agent.deadends.charter import Charter
-from agent.deadends.condition import matches_all
+from agent.deadends.condition import Condition, matches_all
 from agent.deadends.dead_end import DeadEndState
 from agent.deadends.learn import RUNG_ORDER
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
 from agent.store.trial import Kind, Trial
 from runners import Rung
-from search_spaces import Assignment, SearchSpace
-from tests.support.planted import FACTS, Planted, small_space
+from search_spaces import Assignment, Scalar, SearchSpace
+from tests.support.planted import FACTS, Planted, Truth, small_space
+from tests.support.simulated_study import SimulatedStudy
 from tests.support.strategies import arbitrary_evidence, numbered, truthful_evidence
 
 PASSED = Outcome(kind=OutcomeKind.MEASURED, value=1.0)
@@ -242,3 +244,29 @@ def test_the_order_in_which_a_message_names_the_blamed_does_not_matter() -> None
     ]
     (found,) = charted(numbered(rows), small_space()).dead_ends
     assert (str(found), found.state) == ("backend = b ∧ draft = 3", DeadEndState.CONFIRMED)
+
+
+def test_failures_that_name_no_parameter_rule_out_next_to_nothing_that_works() -> None:
+    """Two causes that share a value must not condemn the value: without blames, a dead end keeps what never varied."""
+    space = small_space()
+    points = [dict(zip(space.parameters, point, strict=True)) for point in itertools.product(*_domains(space))]
+    shares = []
+    for seed in range(12):
+        generator = random.Random(seed)
+        causes = (_random_pair(space, generator), _random_pair(space, generator))
+        truth = Truth(space, tuple(Planted(cause, Reason.COLLECTIVE_ERROR, has_blames=False) for cause in causes))
+        study = SimulatedStudy(truth, 30, seed=seed)
+        study.run()
+        atlas = study.history().atlas
+        working = [point for point in points if truth.outcome(point, Rung.FULL).failure is None]
+        shares.append(sum(atlas.match(point) is not None for point in working) / len(working))
+    assert statistics.fmean(shares) <= 0.01
+
+
+def _random_pair(space: SearchSpace, generator: random.Random) -> tuple[Condition, ...]:
+    names = generator.sample(list(space.parameters), 2)
+    return tuple(Condition(parameter=name, value=generator.choice(space.parameters[name].domain)) for name in names)
+
+
+def _domains(space: SearchSpace) -> list[tuple[Scalar, ...]]:
+    return [parameter.domain for parameter in space.parameters.values()]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.deadends.condition import Condition, matches_all
+from agent.deadends.condition import Condition
 from agent.deadends.dead_end import DeadEndState
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose import model_based, second_launch
@@ -109,7 +109,7 @@ def test_nothing_confirmed_dead_is_launched(truth: Truth, seed: int) -> None:
 
     def check(history: History, proposal: Proposal) -> None:
         for work in proposal.works if isinstance(proposal, Launches) else ():
-            assert not any(matches_all(found.conditions, work.resolved) for found in history.atlas.confirmed)
+            assert not any(found.blocks(work.resolved) for found in history.atlas.confirmed)
 
     SimulatedStudy(truth, 24, seed=seed, on_proposal=check).run()
 

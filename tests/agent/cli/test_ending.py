@@ -171,6 +171,13 @@ class Held:
         wait_until(lambda: len(find_processes(cookie)) >= 2, TIMEOUT_S)
         return cookie
 
+    def interrupt(self, number: signal.Signals) -> str:
+        """Send a signal while the launch runs, unless the search has ended already; return the launch's cookie."""
+        if self.process.poll() is None:
+            self.cookie = self.wait_for_launch()
+            self.process.send_signal(number)
+        return self.cookie
+
 
 @pytest.fixture(scope="module")
 def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Held]]:
@@ -190,8 +197,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Held]]:
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_first_signal_ends_cleanly_and_resumably(held: dict[str, Held], name: str) -> None:
     """Exit code 130, the launch closed as interrupted, none of its processes left, and how to go on."""
-    cookie = held[name].wait_for_launch()
-    held[name].process.send_signal(signal.Signals[name])
+    cookie = held[name].interrupt(signal.Signals[name])
     ended = held[name].search.ended
     assert ended.returncode == 130, ended.stderr
     assert "agent resume HoldingEngine" in ended.stdout
@@ -202,7 +208,8 @@ def test_a_first_signal_ends_cleanly_and_resumably(held: dict[str, Held], name: 
 def test_a_resume_after_an_interruption_spends_exactly_the_budget(held: dict[str, Held]) -> None:
     """An interrupted launch costs nothing: its work is done again, and the budget is met to the launch."""
     one = held["SIGINT"]
-    assert one.search.process.poll() == 130, "goes on from the test above"
+    one.interrupt(signal.SIGINT)
+    assert one.search.ended.returncode == 130
     one.hold.unlink()
     assert agent("resume", home=one.home).returncode == 0
     assert query(one.home, STATES) == [("FAIL",), *[("COMPLETE",)] * 3]
@@ -211,8 +218,7 @@ def test_a_resume_after_an_interruption_spends_exactly_the_budget(held: dict[str
 def test_a_second_signal_leaves_at_once_and_the_watchdog_cleans_up(held: dict[str, Held]) -> None:
     """Even an engine that ignores SIGTERM does not outlive an agent in a hurry."""
     one = held["twice"]
-    cookie = one.wait_for_launch()
-    one.process.send_signal(signal.SIGINT)
+    cookie = one.interrupt(signal.SIGINT)
     assert one.process.stdout is not None
     assert any("once more to leave at once" in line for line in one.process.stdout)
     one.process.send_signal(signal.SIGINT)

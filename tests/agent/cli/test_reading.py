@@ -11,7 +11,7 @@ from click.testing import Result
 
 import agent.cli as command_line_package
 from tests.agent.cli.conftest import BUDGET
-from tests.support.command_line import copied, query
+from tests.support.command_line import ENGINE, SYNTHETIC, copied, query
 
 Invoke = Callable[..., Result]
 ONLY_GLOO_GRAPHS = "allreduce = gloo ∧ cuda_graph_max_bs ≥ 1"
@@ -91,6 +91,16 @@ def test_reading_does_not_write(invoke: Invoke, finished: Path) -> None:
     for command in ("status", "best", "deadends"):
         printed(invoke(command, "--home", str(finished)))
     assert (finished / "study.db").read_bytes() == before
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(invoke: Invoke, tmp_path: Path) -> None:
+    """Node, engine, what will be searched and how much of it: what has no meaning here is not counted."""
+    home = tmp_path / "home"
+    text = printed(invoke("search", "--engine", ENGINE, *SYNTHETIC, "--home", str(home), "--dry-run"))
+    assert "40 launches at concurrency 1, 8" in text
+    assert "draft_length (9)" in text
+    assert "nccl_algo" not in text
+    assert not home.exists()
 
 
 def test_a_home_can_be_moved(invoke: Invoke, finished: Path, tmp_path: Path) -> None:
