@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from runners.session_folder import LOCK, SessionFolder
@@ -13,7 +15,8 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from runners.session_folder import SessionFolder
-print(SessionFolder("run-", Path(sys.argv[1])).path, flush=True)
+folder = SessionFolder("run-", Path(sys.argv[1]))
+print(folder.path, flush=True)
 time.sleep(600)
 """
 
@@ -23,12 +26,16 @@ def folders(root: Path) -> list[Path]:
     return sorted(root.iterdir())
 
 
-def start_owner(root: Path) -> tuple[subprocess.Popen[str], Path]:
-    """Start a process that holds a folder."""
+@contextmanager
+def owner(root: Path) -> Iterator[Path]:
+    """Return the folder of a process that is killed at the end."""
     command = [sys.executable, "-c", OWNER, str(root)]
-    process = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    return process, Path(process.stdout.readline().strip())
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield Path(process.stdout.readline().strip())
+        finally:
+            process.kill()
 
 
 def test_a_folder_is_removed_with_everything_in_it(tmp_path: Path) -> None:
@@ -42,19 +49,16 @@ def test_a_folder_is_removed_with_everything_in_it(tmp_path: Path) -> None:
 
 def test_the_folder_of_a_living_process_stays(tmp_path: Path) -> None:
     """Two agents on one node do not take each other's folders away."""
-    process, path = start_owner(tmp_path)
-    with process:
+    with owner(tmp_path) as path:
         mine = SessionFolder("run-", tmp_path)
         assert folders(tmp_path) == sorted([path, mine.path])
-        process.kill()
     mine.remove()
 
 
 def test_the_folder_of_a_killed_process_is_removed_by_the_next(tmp_path: Path) -> None:
     """An agent that was killed leaves its folder for no longer than until the next one starts."""
-    process, path = start_owner(tmp_path)
-    with process:
-        process.kill()
+    with owner(tmp_path) as path:
+        pass
     assert path.exists()
     mine = SessionFolder("run-", tmp_path)
     assert folders(tmp_path) == [mine.path]
