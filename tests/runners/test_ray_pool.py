@@ -1,0 +1,112 @@
+"""Trials as Ray tasks: order, loss, resources, and who may talk to the cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runners import EngineSettings, Rung, TrialRequest, Workload
+from runners.cookies import find_processes
+from runners.ray_pool import Lost, PoolError, RayPool
+from search_spaces import load_space
+from tests.support.failing_engines import HOLD
+from tests.support.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+SPACE = load_space("torch")
+SYNTHETIC = "tests.support.synthetic_engine:SyntheticEngine"
+HOLDING = "tests.support.failing_engines:HoldingEngine"
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[RayPool]:
+    """A local Ray of our own."""
+    pool = RayPool(num_cpus=2)
+    pool.start()
+    yield pool
+    pool.stop()
+
+
+def request_for(engine: str, folder: Path, trial: int = 0, **environment: str) -> TrialRequest:
+    """Return a request for an engine that needs no process, or lasts until told."""
+    return TrialRequest(
+        study="pool",
+        trial=trial,
+        rung=Rung.FULL,
+        settings=EngineSettings(engine=engine, num_ranks=2, device="cpu"),
+        assignment=SPACE.default_on({"device": "cpu"}),
+        workload=Workload(concurrency=(1,)),
+        cookie=f"pool-{os.getpid()}-{folder.name}-{trial}",
+        environment={**os.environ, **environment},
+        artifact_dir=str(folder / str(trial)),
+    )
+
+
+def test_a_batch_comes_back_in_the_order_of_its_requests(pool: RayPool, tmp_path: Path) -> None:
+    """Records are matched to trials by position."""
+    requests = [request_for(SYNTHETIC, tmp_path, number) for number in range(3)]
+    task = pool.submit(requests)
+    wait_until(lambda: pool.wait([task], 1.0), 60.0)
+    records = pool.result(task)
+    assert isinstance(records, list)
+    assert len(records) == 3
+
+
+def test_a_killed_worker_is_a_loss_that_is_not_run_again_and_leaves_nothing(pool: RayPool, tmp_path: Path) -> None:
+    """kill -9 of the task: its warden ends the engine, and Ray does not start the task a second time."""
+    hold = tmp_path / "hold"
+    hold.touch()
+    request = request_for(HOLDING, tmp_path, **{HOLD: str(hold)})
+    task = pool.submit([request])
+    log = Path(request.artifact_dir) / "engine.log"
+    wait_until(lambda: log.exists() and log.read_text(), 60.0)
+    worker = next(pid for pid in _workers() if _is_ancestor(pid, find_processes(request.cookie)[0].pid))
+    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: pool.wait([task], 1.0), 60.0)
+    assert isinstance(pool.result(task), Lost)
+    wait_until(lambda: not find_processes(request.cookie))
+    length = log.stat().st_size
+    assert not pool.wait([], 0.0) and log.stat().st_size == length
+
+
+def test_more_ranks_than_the_cluster_has_is_said_at_once(pool: RayPool) -> None:
+    """Otherwise the task would wait for ever."""
+    with pytest.raises(PoolError, match="needs 64 CPUs and Ray has 2"):
+        pool.require(EngineSettings(engine=SYNTHETIC, num_ranks=64, device="cpu"))
+
+
+def test_a_client_without_the_token_is_refused(pool: RayPool, tmp_path: Path) -> None:
+    """Ray's sockets do not keep to the loopback interface, so its token authentication has to stay on."""
+    import ray
+
+    address = ray.get_runtime_context().gcs_address
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    code = f"import ray; ray.init(address={address!r}, logging_level='ERROR')"
+    stranger = {**environment, "RAY_AUTH_TOKEN": "0" * 64}
+    refused = subprocess.run([sys.executable, "-c", code], env=stranger, capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    assert "authenticat" in (refused.stdout + refused.stderr).lower()
+
+
+def _workers() -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and (folder / "cmdline").exists():
+            command = (folder / "cmdline").read_bytes()
+            if command.startswith(b"ray::"):
+                found.append(int(folder.name))
+    return found
+
+
+def _is_ancestor(ancestor: int, pid: int) -> bool:
+    while pid > 1:
+        if pid == ancestor:
+            return True
+        pid = int((Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+    return False
