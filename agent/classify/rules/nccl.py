@@ -13,8 +13,8 @@ RULES = (
             r"(?: (?P<env_algo>NCCL_ALGO) was set to [^ ]+)?(?: (?P<env_proto>NCCL_PROTO) was set)?",
         ),
         blames=("nccl_algo",),
-        cure="Name an algorithm that has a path here for every collective in use: scoped, such as allreduce:ring or "
-        "allreduce:tree (a bare Tree leaves all-gather with nothing); NVLS needs multicast, which is off or missing here.",
+        cure="Name an algorithm that has a path here for every collective in use, scoped: allreduce:ring or "
+        "allreduce:tree (a bare Tree leaves all-gather with nothing). NVLS needs multicast, off or missing here.",
         source="NCCL 2.24 to 2.30 src/enqueue.cc, topoGetAlgoInfo",
         is_decisive=True,
     ),
