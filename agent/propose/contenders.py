@@ -16,15 +16,19 @@ def reserved(history: History) -> int:
 
 
 def propose(history: History) -> Work | None:
-    """Return one more launch of the contender with the fewest, or None when nothing was measured at all."""
-    keys = dict.fromkeys([*filter(None, [history.baseline_key]), *history.ranking[:BEST]])
+    """Return one more launch of the contender with the fewest, or None when nothing was measured at all.
+
+    Among equals the best goes first and the baseline second, so that even two repeats tell something; further rounds
+    interleave by themselves.
+    """
+    best, *others = [*history.ranking[:BEST], None]
+    keys = dict.fromkeys(filter(None, [best, history.baseline_key, *others]))
     contenders = [
         work for key in keys if history.interruptions[(work := _next_repeat(history, key)).identity] < ATTEMPTS
     ]
     if not contenders:
         return None
     launches = Counter(trial.work.key for trial in history.trials if _occupies(trial))
-    history.random("contenders").shuffle(contenders)
     return min(contenders, key=lambda work: launches[work.key])
 
 
