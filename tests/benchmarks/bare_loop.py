@@ -52,7 +52,7 @@ def main(folder: Path, trials: int) -> None:
         trial.set_user_attr("record", record.model_dump(mode="json"))
         trial.set_user_attr("outcome", outcome.model_dump(mode="json"))
         study.tell(trial, value)
-        _log(client, experiment, study, trial.number)
+        _log(client, experiment, study._storage.get_trial(trial._trial_id))
 
 
 def _request(number: int, assignment: dict[str, bool | int | float | str], folder: Path) -> TrialRequest:
@@ -70,9 +70,9 @@ def _request(number: int, assignment: dict[str, bool | int | float | str], folde
     )
 
 
-def _log(client: mlflow.MlflowClient, experiment: str, study: optuna.Study, number: int) -> None:
+def _log(client: mlflow.MlflowClient, experiment: str, trial: optuna.trial.FrozenTrial) -> None:
     """Log one run: the same names and values as the mirror's, in as few calls as the client's own interface allows."""
-    run = run_of(trial_of("bare", study._storage.get_trial(study.trials[number]._trial_id)))
+    run = run_of(trial_of("bare", trial))
     run_id = client.create_run(experiment, start_time=run.start_ms, run_name=run.name).info.run_id
     metrics = [Metric(point.name, point.value, run.start_ms, point.step) for point in run.metrics]
     params = [Param(name, value) for name, value in run.params.items()]
