@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from agent.propose.history import ATTEMPTS, History
-from agent.store.trial import Kind, Trial, Work
+from agent.store.trial import Kind, Work
 
 BEST = 3
 
@@ -28,16 +28,12 @@ def propose(history: History) -> Work | None:
     ]
     if not contenders:
         return None
-    launches = Counter(trial.work.key for trial in history.trials if _occupies(trial))
+    launches = Counter(trial.work.key for trial in history.launches)
     return min(contenders, key=lambda work: launches[work.key])
 
 
 def _next_repeat(history: History, key: str) -> Work:
-    launched = [trial for trial in history.trials if trial.work.key == key]
-    repeats = sum(trial.work.kind is Kind.REPEAT and _occupies(trial) for trial in launched)
+    launched = [trial for trial in history.launches if trial.work.key == key]
+    repeats = sum(trial.work.kind is Kind.REPEAT for trial in launched)
     first = next(trial for trial in launched if trial.is_measured)
     return first.work.again(Kind.REPEAT, repeats, "contender")
-
-
-def _occupies(trial: Trial) -> bool:
-    return trial.counts or not trial.is_closed

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -108,6 +108,8 @@ class StudyStore:
         self._distributions = distributions_of(self.manifest.space)
         self._trials: dict[str, dict[int, Trial]] = {study: {} for study in self._ids}
         self._trial_ids: dict[tuple[str, int], int] = {}
+        self.version = 0
+        """Grows with every change of a trial, so that what is derived from the trials need not be derived twice."""
         self.refresh()
 
     @classmethod
@@ -150,14 +152,8 @@ class StudyStore:
         from optuna.trial import TrialState, create_trial
 
         study = self.name + PROBES if work.kind is Kind.PROBE else self.name
-        attributes = {
-            "kind": work.kind.value,
-            "identity": work.identity,
-            "work": work.model_dump(mode="json"),
-            "cookie": cookie,
-            "lease": lease.model_dump(mode="json"),
-            "artifact_dir": artifact_dir,
-        }
+        launch = {"cookie": cookie, "lease": lease.model_dump(mode="json"), "artifact_dir": artifact_dir}
+        attributes = {"work": work.model_dump(mode="json"), "launch": launch}
         template = create_trial(
             state=TrialState.RUNNING,
             params=dict(work.requested),
@@ -166,7 +162,7 @@ class StudyStore:
         )
         with storage_errors(self.url):
             trial_id = self._storage.create_new_trial(self._ids[study], template_trial=template)
-            template.number = self._storage.get_trial_number_from_id(trial_id)
+            template.number = self._number_of(trial_id, study)
         template._trial_id = trial_id
         return self._keep(study, template)
 
@@ -201,24 +197,33 @@ class StudyStore:
         with storage_errors(self.url):
             self._storage.set_study_user_attr(self._ids[self.name], name, value)
 
+    def _number_of(self, trial_id: int, study: str) -> int:
+        """Return a new trial's number: nearly always the next one, which the storage can confirm from memory."""
+        expected = max(self._trials[study], default=-1) + 1
+        try:
+            if self._storage.get_trial_id_from_study_id_trial_number(self._ids[study], expected) == trial_id:
+                return expected
+        except KeyError:  # somebody else stored a trial meanwhile
+            pass
+        return self._storage.get_trial_number_from_id(trial_id)
+
     def _keep(self, study: str, stored: FrozenTrial) -> Trial:
         trial = trial_of(study, stored).model_copy(update={"facts": self.manifest.facts})
         self._trial_ids[study, stored.number] = stored._trial_id
         self._trials[study][stored.number] = trial
+        self.version += 1
         return trial
 
 
 def trial_of(study: str, stored: FrozenTrial) -> Trial:
     """Return a stored Optuna trial as ours."""
-    attributes: Mapping[str, object] = stored.user_attrs
+    attributes: Mapping[str, Any] = stored.user_attrs
     return Trial.model_validate(
         {
             "study": study,
             "number": stored.number,
             "work": attributes["work"],
-            "cookie": attributes["cookie"],
-            "lease": attributes["lease"],
-            "artifact_dir": attributes["artifact_dir"],
+            **attributes["launch"],
             "started_at": _utc(stored.datetime_start),
             "closed_at": _utc(stored.datetime_complete) if stored.state.is_finished() else None,
             "outcome": attributes.get("outcome"),

@@ -46,9 +46,8 @@ def main(folder: Path, trials: int) -> None:
         value = record.measurement.levels[0].output_tok_per_s
         outcome = Outcome(kind=OutcomeKind.MEASURED, value=value)
         trial.set_user_attr("work", work.model_dump(mode="json"))
-        trial.set_user_attr("cookie", "0" * 32)
-        trial.set_user_attr("lease", lease.model_dump(mode="json"))
-        trial.set_user_attr("artifact_dir", str(folder / str(trial.number)))
+        launch = {"cookie": "0" * 32, "lease": lease.model_dump(mode="json"), "artifact_dir": str(folder)}
+        trial.set_user_attr("launch", launch)
         trial.set_user_attr("record", record.model_dump(mode="json"))
         trial.set_user_attr("outcome", outcome.model_dump(mode="json"))
         study.tell(trial, value)
