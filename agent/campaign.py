@@ -26,6 +26,8 @@ from runners.ray_pool import Lost, RayPool, Running
 from search_spaces import Assignment
 
 POLL_S = 0.2
+WISHES_S = 0.5
+"""How old the user's wishes (more budget, an assignment to try) may be when something is proposed."""
 CANCEL_S = 15.0
 """How long a running trial may take to clean up after itself when it is interrupted."""
 
@@ -82,7 +84,7 @@ class Campaign:
         space = self.store.manifest.space
         self._charter = Charter(space, self.store.manifest.facts)
         self._sampler = Sampler(space)
-        self._wishes = read_wishes(self.store)
+        self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
         self._history: tuple[tuple[int, Wishes], History] | None = None
 
     def run(self) -> Stop:
@@ -102,7 +104,8 @@ class Campaign:
                 self._wait()
 
     def _propose(self) -> Proposal:
-        self._wishes = read_wishes(self.store)
+        if time.monotonic() - self._wished_at > WISHES_S:
+            self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
         return propose(self.history(), self._sampler)
 
     def history(self) -> History:

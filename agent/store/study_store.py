@@ -169,19 +169,24 @@ class StudyStore:
     def close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> Trial:
         """Write the evidence, then tell the state. Raises StorageError when the trial was closed by somebody else."""
         trial_id = self._trial_ids[trial.study, trial.number]
+        final = outcome.model_copy(update={"closed_at": datetime.now(UTC)})
         with storage_errors(self.url):
             if record is not None:
                 self._storage.set_trial_user_attr(trial_id, "record", record.model_dump(mode="json"))
-            self._storage.set_trial_user_attr(trial_id, "outcome", outcome.model_dump(mode="json"))
-        return self.tell(trial, outcome)
+            self._storage.set_trial_user_attr(trial_id, "outcome", final.model_dump(mode="json"))
+            self._set_state(trial_id, final)
+        return self._remember(trial.closed(final, record))
 
     def tell(self, trial: Trial, outcome: Outcome) -> Trial:
         """Set the final state of a trial whose evidence is already stored."""
         trial_id = self._trial_ids[trial.study, trial.number]
-        state, values = _final_state(outcome)
         with storage_errors(self.url):
-            self._storage.set_trial_state_values(trial_id, state, values)
+            self._set_state(trial_id, outcome)
             return self._keep(trial.study, self._storage.get_trial(trial_id))
+
+    def _set_state(self, trial_id: int, outcome: Outcome) -> None:
+        state, values = _final_state(outcome)
+        self._storage.set_trial_state_values(trial_id, state, values)
 
     def attributes(self) -> dict[str, object]:
         """Return the mutable attributes of the study: budget, owner, assignments the user asked for."""
@@ -210,7 +215,10 @@ class StudyStore:
     def _keep(self, study: str, stored: FrozenTrial) -> Trial:
         trial = trial_of(study, stored).model_copy(update={"facts": self.manifest.facts})
         self._trial_ids[study, stored.number] = stored._trial_id
-        self._trials[study][stored.number] = trial
+        return self._remember(trial)
+
+    def _remember(self, trial: Trial) -> Trial:
+        self._trials[trial.study][trial.number] = trial
         self.version += 1
         return trial
 
@@ -218,6 +226,8 @@ class StudyStore:
 def trial_of(study: str, stored: FrozenTrial) -> Trial:
     """Return a stored Optuna trial as ours."""
     attributes: Mapping[str, Any] = stored.user_attrs
+    outcome = attributes.get("outcome")
+    closed_at = (outcome and outcome.get("closed_at")) or _utc(stored.datetime_complete)
     return Trial.model_validate(
         {
             "study": study,
@@ -225,8 +235,8 @@ def trial_of(study: str, stored: FrozenTrial) -> Trial:
             "work": attributes["work"],
             **attributes["launch"],
             "started_at": _utc(stored.datetime_start),
-            "closed_at": _utc(stored.datetime_complete) if stored.state.is_finished() else None,
-            "outcome": attributes.get("outcome"),
+            "closed_at": closed_at if stored.state.is_finished() else None,
+            "outcome": outcome,
             "record": attributes.get("record"),
         }
     )
