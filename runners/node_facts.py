@@ -1,6 +1,6 @@
 """What a node is: processors, memory, GPUs and how they are linked, driver and library versions.
 
-Meant for a fresh process (`python -m runners.node_facts`): it imports torch, and what that leaves behind must not
+Meant for a fresh process (`python -m runners.node_facts`), so that what the drivers' libraries leave behind does not
 meet a trial.
 """
 
@@ -155,7 +155,11 @@ def _torch_version_file() -> JSON:
         return None
     tree = ast.parse(Path(spec.origin).with_name("version.py").read_text(encoding="utf-8"))
     assignments = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
-    return {_target(node): node.value.value for node in assignments if isinstance(node.value, ast.Constant)}
+    return {_target(node): value for node in assignments if isinstance(value := _constant(node), str)}
+
+
+def _constant(node: ast.Assign | ast.AnnAssign) -> object:
+    return node.value.value if isinstance(node.value, ast.Constant) else None
 
 
 def _target(node: ast.Assign | ast.AnnAssign) -> str:

@@ -5,26 +5,26 @@ A study NAME has a companion NAME/probes in the same storage for everything that
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from agent.errors import StorageError, UsageError
-from agent.outcome import Outcome, OutcomeKind
+from agent.outcome import Outcome
 from agent.redaction import redact_text
 from agent.store.distributions import distributions_of
 from agent.store.manifest import Manifest
+from agent.store.stored_trial import final_state, trial_of
 from agent.store.trial import Kind, Lease, Trial, Work
 from runners import RunRecord
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
-    from optuna.trial import FrozenTrial, TrialState
+    from optuna.trial import FrozenTrial
 
 PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
@@ -185,7 +185,7 @@ class StudyStore:
             return self._keep(trial.study, self._storage.get_trial(trial_id))
 
     def _set_state(self, trial_id: int, outcome: Outcome) -> None:
-        state, values = _final_state(outcome)
+        state, values = final_state(outcome)
         self._storage.set_trial_state_values(trial_id, state, values)
 
     def attributes(self) -> dict[str, object]:
@@ -221,42 +221,3 @@ class StudyStore:
         self._trials[trial.study][trial.number] = trial
         self.version += 1
         return trial
-
-
-def trial_of(study: str, stored: FrozenTrial) -> Trial:
-    """Return a stored Optuna trial as ours."""
-    attributes: Mapping[str, Any] = stored.user_attrs
-    outcome = attributes.get("outcome")
-    closed_at = (outcome and outcome.get("closed_at")) or _utc(stored.datetime_complete)
-    return Trial.model_validate(
-        {
-            "study": study,
-            "number": stored.number,
-            "work": attributes["work"],
-            **attributes["launch"],
-            "started_at": _utc(stored.datetime_start),
-            "closed_at": closed_at if stored.state.is_finished() else None,
-            "outcome": outcome,
-            "record": attributes.get("record"),
-        }
-    )
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    # Optuna stores local time without a zone.
-    return None if moment is None else moment.astimezone(UTC)
-
-
-def _final_state(outcome: Outcome) -> tuple[TrialState, list[float] | None]:
-    from optuna.trial import TrialState
-
-    if outcome.kind is OutcomeKind.MEASURED and outcome.value is not None:
-        return TrialState.COMPLETE, [outcome.value]
-    if outcome.kind in (OutcomeKind.FAILED, OutcomeKind.SLOWER):
-        return TrialState.PRUNED, None
-    return TrialState.FAIL, None
-
-
-def as_json(value: object) -> str:
-    """Return the canonical JSON text of a value made of JSON types."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

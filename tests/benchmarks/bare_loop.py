@@ -9,13 +9,13 @@ from pathlib import Path
 
 import mlflow
 import optuna
-from agent.store.stored_trial import trial_of
 from mlflow.entities import Metric, Param, RunTag
 
 from agent.mirror.runs import run_of
 from agent.outcome import Outcome, OutcomeKind
 from agent.recovery import own_lease
 from agent.store.distributions import distributions_of
+from agent.store.stored_trial import trial_of
 from agent.store.trial import Kind, Work
 from runners import Deadlines, EngineSettings, Rung, TrialRequest, Workload
 from search_spaces import load_space
