@@ -54,7 +54,9 @@ def run(kills: int, budget: int, seed: int, folder: Path) -> Finding:
     start = _command("search", home, "--budget", str(budget), *_ENGINE_OPTIONS)
     done = 0
     for _ in range(kills):
-        done += _killed(start if not _exists(home) else _command("resume", home), generator.uniform(1.0, LONGEST_LIFE_S))
+        done += _killed(
+            start if not _exists(home) else _command("resume", home), generator.uniform(1.0, LONGEST_LIFE_S)
+        )
     while not _finished(home):
         subprocess.run(
             start if not _exists(home) else _command("resume", home), check=True, stdout=subprocess.DEVNULL, cwd=ROOT
