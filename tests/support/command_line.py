@@ -88,7 +88,7 @@ def running_cookies(home: Path) -> list[str]:
     """Return the cookies of the trials that the database holds as running."""
     rows = query(
         home,
-        "SELECT value_json FROM trial_user_attributes JOIN trials USING (trial_id) "
-        "WHERE key = 'cookie' AND state = 'RUNNING'",
+        "SELECT json_extract(value_json, '$.cookie') FROM trial_user_attributes JOIN trials USING (trial_id) "
+        "WHERE key = 'launch' AND state = 'RUNNING'",
     )
-    return [value.strip('"') for (value,) in rows]
+    return [cookie for (cookie,) in rows]
