@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from agent.mirror.new_store import create_sqlite_store
 from agent.redaction import redact_text, redact_url
 
 _DEFAULTS = {
@@ -89,7 +90,7 @@ def connect(tracking_uri: str) -> TrackingClient:
     for logger in _NOISY:
         logging.getLogger(logger).setLevel(logging.ERROR)
     if tracking_uri.startswith("sqlite:///"):
-        Path(urlsplit(tracking_uri).path.removeprefix("/")).parent.mkdir(parents=True, exist_ok=True)
+        create_sqlite_store(Path(urlsplit(tracking_uri).path.removeprefix("/")))
     from mlflow import MlflowClient
 
     client: TrackingClient = MlflowClient(tracking_uri=tracking_uri)

@@ -175,6 +175,7 @@ def test_signals_blocked_or_ignored_by_the_owner_do_not_reach_the_engine(cookie:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     fields = dict(line.split(":") for line in log_path.read_text().split("\n") if ":" in line)
     blocked, ignored = (int(fields[name].strip(), 16) for name in ("SigBlk", " SigIgn"))
-    python_ignores = (1 << (signal.SIGPIPE - 1)) | (1 << (signal.SIGXFSZ - 1))
+    python_ignores = {signal.SIGPIPE, signal.SIGXFSZ}
     assert blocked == 0
-    assert ignored & ~python_ignores == 0
+    # Only signals that a program may set: posix_spawn leaves the C library's own ones (32 and 33) ignored.
+    assert {number for number in signal.valid_signals() if ignored >> (number - 1) & 1} <= python_ignores
