@@ -23,14 +23,14 @@ def _options() -> re2.Options:
 
 
 class PatternSet:
-    """Patterns that are searched together in one pass over the text."""
+    """Patterns that are searched together in one pass over a text of one or more lines."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         options = _options()
         options.max_mem = _SET_MEMORY_BYTES
         self._set = re2.Set.SearchSet(options)
         for pattern in patterns:
-            self._set.Add(pattern.encode("ascii"))
+            self._set.Add(b"(?m:" + pattern.encode("ascii") + b")")
         self._set.Compile()
 
     def matches(self, text: bytes) -> list[int]:

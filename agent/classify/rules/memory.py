@@ -12,6 +12,8 @@ _GPU_OUT_OF_MEMORY = (
     r"CUDA error: out of memory",
     r"\bCUBLAS_STATUS_ALLOC_FAILED\b",
     r"Cuda failure (?:\d+ )?'out of memory'",
+    r"\b(?:cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|hipErrorOutOfMemory|CUDNN_STATUS_ALLOC_FAILED)\b",
+    r"(?:HIP|XPU|Triton Error \[CUDA\]:|CUDA driver error:|failed with error(?: code)?) out of memory",
 )
 _GPU_SOURCE = (
     "torch 2.11 c10/cuda/CUDACachingAllocator.cpp, aten/src/ATen/cuda/CublasHandlePool.cpp; NCCL 2.30 CUDACHECK"
