@@ -69,8 +69,9 @@ class Collector:
         others = [index for index in found if ends.telling <= index < ends.stop]
         if others:
             self._note_progress(line, others)
-        if found[-1] < ends.stop and found[0] < ends.telling:
-            self._note_hits(line, [index for index in found if index < ends.rules], above)
+        is_benign = found[-1] >= ends.stop
+        self._note_hits(line, [index for index in found if index < ends.rules and self._reads(index, is_benign)], above)
+        if not is_benign:
             self._note_telling(line, [index for index in found if ends.rules <= index < ends.telling])
 
     def evidence(self, last_lines: Sequence[LogLine]) -> LogEvidence:
@@ -120,7 +121,7 @@ class Collector:
         accepted = [(pair, index) for pair, index in pairs if self._holds(pair[0], index, line, above)]
         is_known = any(_is_final(rule) for (rule, _), _ in accepted)
         for (rule, pattern), index in accepted:
-            if rule.priority is Priority.BARE and is_known:
+            if rule.is_catch_all and is_known:
                 continue
             hits = self._hits.setdefault(rule.code, [])
             if hits and hits[-1].number == line.number:
@@ -143,6 +144,9 @@ class Collector:
                 self._done.add(index)
         return is_held
 
+    def _reads(self, index: int, is_benign: bool) -> bool:
+        return not is_benign or self._pairs[index][0].reads_benign
+
     def _note_telling(self, line: StreamLine, found: Sequence[int]) -> None:
         for index in found[:1]:
             kept = self._telling[index - self._ends.rules]
@@ -154,7 +158,7 @@ class Collector:
 
 def _is_final(rule: Rule) -> bool:
     """True for a rule that explains its line whatever the rest of the evidence is."""
-    return rule.priority is not Priority.BARE and not rule.phases and rule.exit_facts is None
+    return not rule.is_catch_all and not rule.phases and rule.exit_facts is None
 
 
 def _fits(rule: Rule, above: Sequence[bytes]) -> bool:

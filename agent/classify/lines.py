@@ -8,7 +8,7 @@ EXCEPTION_LINE = (
 )
 """The last line of a Python traceback, with or without a logger's prefix."""
 
-_PREFIX = r"(?:\([^)]{1,80}\) ?)?"
+_PREFIX = r"(?:.{0,60}(?:\| |\]: ))?(?:\([^)]{1,80}\) ?){0,2}"
 _STAMP = r"(?:\[?\d{4}-\d\d-\d\d[ T][\d:.,]+Z?[^\]]{0,20}\]?:? ?(?:- )?)?"
 
 BENIGN = (
@@ -25,10 +25,11 @@ BENIGN = (
     r"(?:ErrorHandling|error_handling|ERROR_HANDLING)",
     r"(?i:\bignor(?:e|ed|ing)\b.*\berror|\berrors?\b.*\bignor(?:e|ed|ing)\b|please ignore)",
     r"(?:Failed to load|Error retrieving|failed to (?:get|read)) generation config|Proceeding without generation config",
-    r"(?i:falling back|fall back to|fallback to|- retrying\b|\bretrying in\b|will retry)",
+    r"(?i:fail\w* .*fall(?:ing)? ?back|- retrying\b|\bretrying in\b|will retry)",
     r"Fail(?:ed)? to set RLIMIT|failed to automatically increase",
     r"Config file not found at|Performance might be sub-optimal",
     r"(?:Setup Custom allreduce failed|[Cc]ustom ?(?:allreduce|all-reduce|AllReduce) is disabled)",
+    r"ras/client_support",
     r"errno: 97 - Address family not supported",
     r"There appear to be \d+ leaked",
     r"Triton not available|not installed, (?:skipping|using)|is not installed\. (?:Falling|Using|Skipping)",

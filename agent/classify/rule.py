@@ -85,6 +85,10 @@ class Rule:
     """True when a line of this kind may end the wait at once: no launch recovers from it."""
     last_words: tuple[str, ...] = ()
     """For a rule without a line: one of these must match the last line that showed progress."""
+    reads_benign: bool = False
+    """True where a harmless line is evidence together with the exit facts."""
+    is_catch_all: bool = False
+    """True for a rule that takes any exception: it does not count on a line that another rule knows."""
     own_policy: Policy | None = None
     """The policy where this failure obliges to less than its reason does, as one that may not repeat."""
 
@@ -96,5 +100,6 @@ class Rule:
     @property
     def num_constraints(self) -> int:
         """Conditions beside the line: of two rules with the same line, the one that asks for more wins."""
-        conditions = (self.phases, self.exit_facts, self.none_of, self.above, self.frame, self.last_words)
+        words = self.last_words and 2 * ("words",)  # which line came last says more than which phase
+        conditions = (self.phases, self.exit_facts, self.none_of, self.above, self.frame, *words)
         return sum(bool(condition) for condition in conditions)

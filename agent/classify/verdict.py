@@ -19,6 +19,7 @@ SILENT = ("deadline", "no_progress")
 """Ends of a wait in which nothing happened any more."""
 _SIGNAL_EXIT_CODE = 128
 """A shell reports death by signal N as exit code 128 + N."""
+_NO_LINE = 1 << 62
 UNKNOWN_CURE = "Read the lines shown; when the cause is clear, add a rule with this log as its fixture."
 
 
@@ -102,7 +103,8 @@ def _other_reasons(reason: Reason, hits: Iterable[Hit]) -> tuple[Reason, ...]:
 
 def _rank(hit: Hit) -> tuple[int, int, int, str]:
     """Sort key, best first: nearest to the root, then earliest, then the rule that asks for most."""
-    return -hit.rule.priority, hit.number, -hit.rule.num_constraints, hit.rule.code
+    number = hit.number if hit.line else _NO_LINE
+    return -hit.rule.priority, number, -hit.rule.num_constraints, hit.rule.code
 
 
 def _applies(rule: Rule, case: Case, signals: frozenset[int]) -> bool:

@@ -51,7 +51,7 @@ RULES = (
         reason=Reason.ASSERTION,
         any_of=(
             r"(?:EP_HOST_ASSERT|EP_DEVICE_ASSERT|\bEPException\b)",
-            r"deep_ep\.cpp:\d+|Failed: Assertion error .*csrc/",
+            r"deep_ep\.cpp:\d+|Failed: Assertion error .*csrc/|Assertion failed: \S+\.cuh?:\d+",
             r"(?i:num_max_dispatch_tokens_per_rank)",
         ),
         none_of=(r"(?i:\bINFO\b|server_args|set to)",),
@@ -111,7 +111,10 @@ RULES = (
             r"Gloo connectFullMesh failed|[Uu]nable to (?:find|resolve) (?:address|interface|hostname)",
             r"\bmscclpp(?:::)?\w*Error\b|mooncake.{0,40}(?:error|fail)",
         ),
-        none_of=(r"[Tt]imed? ?out", r"in use", r"terminated with exception"),
+        none_of=(
+            r"[Tt]imed? ?out|in use|terminated with exception",
+            r"remote process exited|ncclRemoteError|Connection (?:closed|reset)|Broken pipe",
+        ),
         cure="NCCL_DEBUG=INFO and TORCH_DISTRIBUTED_DEBUG=DETAIL name the rank and the call; compare with NCCL only.",
         source="torch 2.1 to 2.13 torch/csrc/distributed/c10d/; gloo; vLLM 0.33 and SGLang 0.5.23 pynccl wrappers",
         priority=Priority.SYMPTOM,

@@ -31,7 +31,7 @@ RULES = (
             r"ninja: build stopped",
             r"Error (?:building extension|compiling objects for extension)",
             r"\bnvcc (?:fatal|error)\b",
-            r"\bptxas (?:fatal|error)\b|PTX assembly aborted|Internal Triton PTX codegen error|PTXAS error",
+            r"\bptxas (?:fatal|error)\b|PTX assembly aborted|Internal Triton PTX codegen error",
             r"\.(?:cu|cuh|cpp|cc|h|hpp|inl)(?::\d+:\d+:|\(\d+\):) (?:fatal )?error:? ",
             r"(?i:\bnvrtc(?:_error|: error| compilation| error)|NVRTC.{0,40}fail)",
             r"\bLLVM ERROR\b",

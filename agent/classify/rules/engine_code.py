@@ -36,7 +36,7 @@ RULES = (
             r"Runtime check failed at |\bTORCH_CHECK\b|\bCheck failed\b|CHECK failed",
             r"Error in function '\w+' at ",
             r"(?i:unsupported (?:head_?(?:dim|size)|num_?heads|page_?size|topk|block_?size|dtype|hidden|group|tile|max_mma)\w*)",
-            r"(?i:(?:head_?(?:dim|size)|num_?heads|page_?size|hidden_?size|block_?size)\b.{0,40}not supported)",
+            r"(?i:(?:head[_ ]?(?:dim|size)|num[_ ]?heads|page[_ ]?size|hidden[_ ]?size|block[_ ]?size)\b.{0,40}not supported)",
         ),
         none_of=(r"(?i:\[type=|compute capability)",),
         cure="This kernel is not made for these shapes: another attention or MoE backend, or another number of ranks.",
@@ -55,6 +55,7 @@ RULES = (
         cure=_CURE,
         source="CPython 3.11 built-in exceptions that only a programming error raises",
         priority=Priority.BARE,
+        is_catch_all=True,
     ),
     Rule(
         code="A013",
@@ -67,5 +68,6 @@ RULES = (
         cure=_CURE,
         source="SGLang 0.3 to 0.5.23, vLLM 0.4 to 0.33: exceptions without a family of their own",
         priority=Priority.BARE,
+        is_catch_all=True,
     ),
 )

@@ -16,7 +16,6 @@ RULES = (
             r"(?:RPC call to \w+ timed out|\bRayChannelTimeoutError\b)",
             r"(?i:timed out (?:after [\d.]+ ?s\w* )?waiting for (?:the )?(?:worker|rank|execute|response|object|all ranks))",
         ),
-        none_of=(r"watchdog_timeout=\d+,",),
         cure="One rank waits for another: compare their stacks; with only graph replays in them try NCCL_GRAPH_REGISTER=0 "
         "and NCCL_NVLS_ENABLE=0, then another allreduce.",
         source="SGLang 0.3 to 0.5.23 managers/scheduler.py, utils/watchdog.py; vLLM 0.8 to 0.33 multiproc_executor.py; "
@@ -33,7 +32,7 @@ RULES = (
             r"(?i:health check (?:failed|timed out)|did not (?:become ready|respond) (?:with)?in)",
             r"Server .{0,40}(?:didn't|did not) (?:start|respond)",
         ),
-        none_of=(r"watchdog timeout \d+ s|watchdog_timeout=\d+,",),
+        none_of=(r"watchdog timeout \d+ s|\bTP\d+\S*\] ",),
         cure="The engine lives and does nothing: take stacks of every process (py-spy dump), and look for the slowest rank.",
         source="SGLang 0.5.7 to 0.5.23 utils/watchdog.py, http_server.py; vLLM 0.33 v1/engine/core_client.py",
         priority=Priority.SYMPTOM,

@@ -18,6 +18,7 @@ RULES = (
             r"KV cache is needed, which is larger than",
             r"Not enough (?:GPU )?memory\b.{0,40}(?:mem-fraction-static|KV|cache|pool)",
             r"Free memory on device .* is less than desired GPU memory utilization",
+            r"(?:Prefill|Decode|Extend) out of memory\. Try to lower your batch size",
             r"(?:not enough|insufficient) .{0,30}(?:KV|kv) ?cache",
             r"max_total_num_tokens.{0,40}(?:too small|must be|is less|<= ?0)",
         ),

@@ -32,8 +32,6 @@ RULES = (
         name="value-out-of-range",
         reason=Reason.CONFIG_INVALID,
         any_of=(
-            r"User-specified (?P<option>max_model_len|context_length) \(\d+\) is greater than the derived",
-            r"\b(?P<option>max_num_batched_tokens) \(\d+\) (?:is smaller than|must be)",
             _REFUSAL + r"\b(?:must|should|has to|needs to|have to) (?:be|match|equal|contain|have|not exceed)\b",
             _REFUSAL + r"\b(?:is|are) (?:required|needed|necessary) (?:when|for|if|with|to)\b",
             _REFUSAL + r"(?i:\binvalid (?:value|choice|argument|option|config\w*|combination|type|\w+ backend|\w+ size)\b)",
@@ -42,7 +40,7 @@ RULES = (
             _REFUSAL + r"\b(?:is|are) (?:larger|greater|smaller|less) than\b",
             _REFUSAL + r"(?i:\bplease (?:set|specify|use|provide|enable|disable|increase|decrease|reduce|add)\b)",
         ),
-        none_of=(_ABOUT_HARDWARE, r"(?i:memory|at address|q_data_type|tensor|torch\.Size|CUDA|weights?\b.*load|scalar)"),
+        none_of=(_ABOUT_HARDWARE, r"(?i:memory|at address|q_data_type|tensor|torch\.Size|CUDA|weights?\b.*load|scalar|failed with error)"),
         cure=_HELP,
         source="vLLM 0.4 to 0.33 config/*.py; SGLang 0.3 to 0.5.23 server_args.py, configs/model_config.py",
         priority=Priority.GENERAL,
@@ -56,7 +54,6 @@ RULES = (
             r"is not supported for quantization method",
             r"(?:Unknown|Unsupported|Invalid) quantization (?:method|type|config)",
             r"Cannot find the config file for \w+",
-            r"(?:input|output)_(?:size|partition_size)\w* = \d+ is not divisible by",
         ),
         blames=("quantization",),
         cure="Use the method and dtype that the checkpoint was quantised with, and a number of ranks its groups divide by.",
@@ -163,5 +160,17 @@ RULES = (
         ),
         cure="This engine version cannot run this model: upgrade it, or use the model implementation of transformers.",
         source="vLLM 0.4 to 0.33 model_executor/models/registry.py; SGLang 0.3 to 0.5.23 models/registry.py",
+    ),
+    Rule(
+        code="C020",
+        name="length-beyond-model",
+        reason=Reason.CONFIG_INVALID,
+        any_of=(
+            r"User-specified (?P<option>max_model_len|context_length) \(\d+\) is greater than the derived",
+            r"\b(?P<option>max_num_batched_tokens) \(\d+\) (?:is smaller than|must be)",
+            r"\b(?P<option>max_num_seqs) \(\d+\) (?:is|must)",
+        ),
+        cure="{option} does not fit the model or its neighbours: lower or raise it as the line says.",
+        source="vLLM 0.4 to 0.33 config/model.py, config/scheduler.py; SGLang 0.3 to 0.5.23 configs/model_config.py",
     ),
 )

@@ -40,6 +40,7 @@ RULES = (
         reason=Reason.PORT_OR_STALE_PROCESS,
         any_of=(rf"{_SHM}\b",),
         exit_facts=ExitFacts(signals=(int(signal.SIGBUS),)),
+        reads_benign=True,
         cure=_SHM_CURE,
         source="Linux 6.8 mm/shmem.c: a write to a page that tmpfs cannot provide raises SIGBUS",
         priority=Priority.GENERAL,

@@ -21,7 +21,7 @@ RULES = (
             r"Feature '.*' (?:requires|not supported on) \.target",
             r"Unknown cases: .*arch=",
         ),
-        none_of=(r"(?i:expert|eplb)", r"UserWarning|Performance might"),
+        none_of=(r"(?i:expert|eplb)", r"UserWarning|Performance might", r"Model architectures"),
         cure="This kernel or backend is not made for this GPU: choose another backend, or a build for its capability.",
         source="vLLM 0.4 to 0.33, SGLang 0.3 to 0.5.23, FlashInfer 0.6, xformers 0.0.28, DeepGEMM 2.0; CUDA 12.8 ptxas, nvcc",
     ),
@@ -54,7 +54,6 @@ RULES = (
         cure="nvidia-smi must work in this environment: driver and container runtime of one version, Fabric Manager running "
         "on NVSwitch nodes, dmesg free of Xid lines.",
         source="NVIDIA driver 580 NVML; CUDA 12.8 codes 3, 46, 100, 802 to 804, 999; vLLM 0.33 platforms/__init__.py",
-        priority=Priority.GENERAL,
     ),
     Rule(
         code="K011",
@@ -70,7 +69,7 @@ RULES = (
             r"\bCuda error\b.*'",
             r"(?i:cutlass.{0,60}(?:error internal|failed|invalid problem|kErrorInternal))",
         ),
-        none_of=(r"(?i:out of memory|ALLOC_FAILED|cudaErrorMemoryAllocation)", r"Search for .cudaError", r"DeprecatedWarning"),
+        none_of=(r"(?i:out of memory|ALLOC_FAILED|cudaErrorMemoryAllocation)", r"Search for .cudaError", r"(?i:during capture|capturing|StreamCapture|due to a previous error)"),
         cure="Repeat with CUDA_LAUNCH_BLOCKING=1, which makes the traceback show the call that failed.",
         source="CUDA 12.8 runtime, cuBLAS and cuDNN 9 status codes; torch 2.13 c10/cuda/CUDAException.cpp; triton 3.6",
         priority=Priority.GENERAL,

@@ -42,6 +42,14 @@ RULES = (
         source="urllib3 2.5, requests 2.32, httpx 0.28; huggingface_hub 0.20 to 1.5; transformers 5.24 utils/hub.py",
     ),
     Rule(
+        code="H003",
+        name="proxy-answers-for-engine",
+        reason=Reason.NETWORK_OR_AUTH,
+        any_of=(r"res=<Response \[(?:403|407|502|503|504)\]>",),
+        cure="A proxy took the request that the engine sent to itself: put 127.0.0.1 and localhost into NO_PROXY.",
+        source="SGLang 0.4 to 0.5.23 entrypoints/http_server.py, _wait_and_warmup",
+    ),
+    Rule(
         code="B001",
         name="load-client-cannot-reach-engine",
         reason=Reason.BENCHMARK_ERROR,

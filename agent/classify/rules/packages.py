@@ -58,6 +58,7 @@ RULES = (
             r"(?i:(?:could not|failed to|unable to|cannot) acquire .{0,20}lock|filelock\S*Timeout)",
         ),
         cure="End the process that holds the port or lock, and launch again with another port.",
+        none_of=(r"NVLS|NVLink",),
         source="SGLang 0.5.23 utils/network.py; uvicorn 0.30; asyncio of CPython 3.11; filelock 3.13",
     ),
 )

@@ -112,5 +112,6 @@ RULES = (
         cure="Read the lines shown; when the cause is clear, add a rule with this log as its fixture.",
         source="CPython 3.11 Lib/traceback.py: the last line of a traceback",
         priority=Priority.BARE,
+        is_catch_all=True,
     ),
 )
