@@ -15,9 +15,11 @@ from runners import LogLine, Phase
 
 MAX_HITS_PER_RULE = 6
 """The decisive line and up to five supporting ones; the rest of a flood says nothing new."""
-_MAX_TRIES = 200
+_MAX_TRIES = 50
 """How often a rule's line is looked at in vain before the rule is taken not to hold in this log."""
-_MAX_STARTS = 200
+_MAX_BENIGN = 300
+"""How often a pattern may stand in harmless lines before it is taken to say nothing in this log."""
+_MAX_STARTS = 20
 """How often a launch may become ready in one log before the lines above are no longer set aside."""
 _MAX_TELLING = 3
 _RANK = {phase: rank for rank, phase in enumerate(Phase)}
@@ -50,7 +52,8 @@ class Collector:
         self._done: set[int] = set()
         self._hits: dict[str, list[Hit]] = {}
         self._survived: dict[str, list[Hit]] = {}
-        self._num_tries: dict[str, int] = {}
+        self._num_tries: dict[int, int] = {}
+        self._num_benign: dict[int, int] = {}
         self._telling: list[list[LogLine]] = [[] for _ in TELLING]
         self._phase: Phase | None = None
         self._phase_line: LogLine | None = None
@@ -71,7 +74,9 @@ class Collector:
             self._note_progress(line, others)
         is_benign = found[-1] >= ends.stop
         self._note_hits(line, [index for index in found if index < ends.rules and self._reads(index, is_benign)], above)
-        if not is_benign:
+        if is_benign:
+            self._give_up_on(index for index in found if index < ends.telling)
+        else:
             self._note_telling(line, [index for index in found if ends.rules <= index < ends.telling])
 
     def evidence(self, last_lines: Sequence[LogLine]) -> LogEvidence:
@@ -100,6 +105,7 @@ class Collector:
                 self._note_start(index)
             else:
                 self._is_stop_asked = True
+                self._done.add(index)
 
     def _enter(self, phase: Phase, line: StreamLine) -> None:
         if self._phase is None or _RANK[phase] > _RANK[self._phase]:
@@ -114,7 +120,7 @@ class Collector:
             return
         self._survived |= self._hits
         self._hits, self._num_tries, self._is_stop_asked = {}, {}, False
-        self._done = {done for done in self._done if done >= self._ends.rules}
+        self._done = {done for done in self._done if self._ends.rules <= done < self._ends.ready}
 
     def _note_hits(self, line: StreamLine, found: Sequence[int], above: Sequence[bytes]) -> None:
         pairs = [(self._pairs[index], index) for index in found if index not in self._done]
@@ -122,6 +128,7 @@ class Collector:
         is_known = any(_is_final(rule) for (rule, _), _ in accepted)
         for (rule, pattern), index in accepted:
             if rule.is_catch_all and is_known:
+                self._count_try(index)
                 continue
             hits = self._hits.setdefault(rule.code, [])
             if hits and hits[-1].number == line.number:
@@ -133,16 +140,26 @@ class Collector:
 
     def _holds(self, rule: Rule, index: int, line: StreamLine, above: Sequence[bytes]) -> bool:
         if self._is_stop_asked and rule.priority <= Priority.WRAPPER:
+            self._done.add(index)
             return False
         if len(self._hits.get(rule.code, ())) >= MAX_HITS_PER_RULE:
             self._done.add(index)
             return False
         is_held = not any(find(pattern, line.content) for pattern in rule.none_of) and _fits(rule, above)
         if not is_held:
-            tries = self._num_tries[rule.code] = self._num_tries.get(rule.code, 0) + 1
-            if tries >= _MAX_TRIES:
-                self._done.add(index)
+            self._count_try(index)
         return is_held
+
+    def _count_try(self, index: int) -> None:
+        self._num_tries[index] = self._num_tries.get(index, 0) + 1
+        if self._num_tries[index] >= _MAX_TRIES:
+            self._done.add(index)
+
+    def _give_up_on(self, indices: Iterable[int]) -> None:
+        for index in indices:
+            self._num_benign[index] = self._num_benign.get(index, 0) + 1
+            if self._num_benign[index] >= _MAX_BENIGN:
+                self._done.add(index)
 
     def _reads(self, index: int, is_benign: bool) -> bool:
         return not is_benign or self._pairs[index][0].reads_benign

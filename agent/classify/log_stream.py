@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 BLOCK_BYTES = 128 * 1024
+PART_BYTES = 4 * 1024
 PIECE_BYTES = 64 * 1024
 """A longer line comes in pieces under one number, so that a 50 MB line needs no 50 MB."""
 OVERLAP_BYTES = 512
@@ -55,6 +56,15 @@ class Block:
                 content = _RANK_PREFIX.sub(b"", part).rstrip() if part.startswith(b"[rank") else part.rstrip()
                 if content:
                     yield StreamLine(self.number + offset, content)
+
+    def parts(self) -> Iterator[Block]:
+        """Yield the block in smaller ones."""
+        number, start = self.number, 0
+        while start < len(self.text):
+            end = self.text.find(b"\n", start + PART_BYTES) + 1 or len(self.text)
+            yield Block(number, self.text[start:end])
+            number += self.text.count(b"\n", start, end)
+            start = end
 
     @property
     def searchable(self) -> bytes:

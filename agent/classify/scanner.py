@@ -40,17 +40,22 @@ class LogScanner:
     def scan(self, blocks: Iterable[Block]) -> LogEvidence:
         """Read the blocks once and keep what is evidence."""
         collector = Collector(self._pairs, self._indices)
-        above: deque[bytes] = deque(maxlen=MAX_ABOVE_LINES)
         tail = _Tail()
         for block in blocks:
             if collector.wants(self._set.matches(block.searchable)):
-                above.extend(tail.text[-_ABOVE_BYTES:].split(b"\n"))
-                for line in block.lines():
-                    collector.look(line, self._set.matches(line.content), above)
-                    above.append(line.content)
-                above.clear()
-            tail.add(block)
+                for part in block.parts():
+                    if collector.wants(self._set.matches(part.searchable)):
+                        self._take_apart(part, tail.text, collector)
+                    tail.add(part)
+            else:
+                tail.add(block)
         return collector.evidence(tail.last_lines())
+
+    def _take_apart(self, block: Block, text_above: bytes, collector: Collector) -> None:
+        above: deque[bytes] = deque(text_above[-_ABOVE_BYTES:].split(b"\n"), maxlen=MAX_ABOVE_LINES)
+        for line in block.lines():
+            collector.look(line, self._set.matches(line.content), above)
+            above.append(line.content)
 
 
 @dataclass(slots=True)
