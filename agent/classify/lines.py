@@ -70,7 +70,7 @@ PHASES = (
     (r"Memory pool end|Dynamo bytecode transform|for vLLM's torch\.compile|torch\.compile takes", Phase.COMPILE),
     (r"(?:Start|Finish)ed? (?:to )?(?:build|load)\w* JIT|Loading JIT ops|DeepGEMM warmup|JIT [Cc]ompil", Phase.COMPILE),
     (r"Capture .{0,24}(?:cuda|CUDA) graph begin|Capturing (?:batches|CUDA graph)", Phase.CAPTURE_GRAPHS),
-    (r"Graph capturing finished|Capture .{0,24}(?:cuda|CUDA) graph end", Phase.WARMUP),
+    (r"Graph capturing finished|Capture (?:target (?:decode|verify) )?(?:cuda|CUDA) graph end", Phase.WARMUP),
     (r"init engine \(profile, create kv cache|Application startup complete|Uvicorn running on", Phase.READY),
     (r"The server is fired up and ready to roll", Phase.READY),
     (r"\"POST /(?:v1/\w+|generate)|Decode batch|Avg generation throughput", Phase.SERVE),

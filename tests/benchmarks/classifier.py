@@ -139,8 +139,8 @@ def _print_wrong(found: Iterable[tuple[Case, Diagnosis]]) -> None:
         if marks:
             failure = one.failure
             line = failure.decisive.text[:150] if failure and failure.decisive else ""
-            print(f"{marks}{case.name}: {case.label} {case.accept}, given {reason_of(one)}"
-                  f" by {failure.rule if failure else ''}: {line}\n      root: {case.root[:150]}")
+            given = f"given {reason_of(one)} by {failure.rule if failure else ''}"
+            print(f"{marks}{case.name}: {case.label} {case.accept}, {given}: {line}\n      root: {case.root[:150]}")
 
 
 def _is_dead_at_once(found: Diagnosis) -> bool:

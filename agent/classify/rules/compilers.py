@@ -73,7 +73,8 @@ RULES = (
         name="compile-cache-race",
         reason=Reason.JIT_COMPILE_ERROR,
         any_of=(
-            r"(?:FileNotFoundError|OSError|FileExistsError|PermissionError|JSONDecodeError): .*" + _CACHE
+            r"(?:FileNotFoundError|OSError|FileExistsError|PermissionError|JSONDecodeError): .*"
+            + _CACHE
             + r".*(?:cache|tmp|lock)",
             r"Stale file handle.*" + _CACHE,
         ),

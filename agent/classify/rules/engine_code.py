@@ -5,7 +5,9 @@ from agent.classify.rule import ExitFacts, Priority, Rule
 from agent.reasons import Reason
 
 _NOT_OURS = ExitFacts(causes=("exited", "served", "decisive_line"))
-_CURE = "The engine's code does not expect this combination: report it with the command, and try the setting's neighbours."
+_CURE = (
+    "The engine's code does not expect this combination: report it with the command, and try the setting's neighbours."
+)
 
 RULES = (
     Rule(

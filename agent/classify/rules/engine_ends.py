@@ -110,9 +110,7 @@ RULES = (
         code="P016",
         name="silent-while-compiling",
         reason=Reason.SERVER_HANG,
-        last_words=(
-            r"Dynamo bytecode transform|for vLLM's torch\.compile|Memory pool end|JIT|DeepGEMM warmup",
-        ),
+        last_words=(r"Dynamo bytecode transform|for vLLM's torch\.compile|Memory pool end|JIT|DeepGEMM warmup",),
         exit_facts=ExitFacts(causes=("deadline", "no_progress")),
         cure="Kernels are compiled here on a first start: while a compiler burns CPU it is slow and not hung, so allow "
         "minutes and keep the caches; with an idle CPU take stacks.",

@@ -15,10 +15,12 @@ RULES = (
         name="combination-unsupported",
         reason=Reason.CONFIG_INVALID,
         any_of=(
-            _REFUSAL + r"\b(?:is|are|was) (?:not (?:yet |currently )?supported|unsupported|not allowed|not implemented)\b",
+            _REFUSAL
+            + r"\b(?:is|are|was) (?:not (?:yet |currently )?supported|unsupported|not allowed|not implemented)\b",
             _REFUSAL + r"\b(?:does|do) not (?:yet |currently )?(?:support|work with|allow)\b",
             _REFUSAL + r"\b(?:only|currently) (?:supports?|works?|compatible|supported|available)\b",
-            _REFUSAL + r"\b(?:cannot|can't|can not|must not|should not) be (?:used|enabled|combined|set|specified|both)\b",
+            _REFUSAL
+            + r"\b(?:cannot|can't|can not|must not|should not) be (?:used|enabled|combined|set|specified|both)\b",
             _REFUSAL + r"\b(?:is|are) (?:incompatible|not compatible|mutually exclusive)\b",
             r"\bmutually exclusive\b",
         ),
@@ -34,13 +36,17 @@ RULES = (
         any_of=(
             _REFUSAL + r"\b(?:must|should|has to|needs to|have to) (?:be|match|equal|contain|have|not exceed)\b",
             _REFUSAL + r"\b(?:is|are) (?:required|needed|necessary) (?:when|for|if|with|to)\b",
-            _REFUSAL + r"(?i:\binvalid (?:value|choice|argument|option|config\w*|combination|type|\w+ backend|\w+ size)\b)",
+            _REFUSAL
+            + r"(?i:\binvalid (?:value|choice|argument|option|config\w*|combination|type|\w+ backend|\w+ size)\b)",
             _REFUSAL + r"(?i:\b(?:unknown|unsupported|unrecognized|invalid) (?:quantization|attention|speculative|"
             r"load format|kv.?cache|dtype|moe|backend|scheduler|parser|method|device|executor|option|argument)\w*\b)",
             _REFUSAL + r"\b(?:is|are) (?:larger|greater|smaller|less) than\b",
             _REFUSAL + r"(?i:\bplease (?:set|specify|use|provide|enable|disable|increase|decrease|reduce|add)\b)",
         ),
-        none_of=(_ABOUT_HARDWARE, r"(?i:memory|at address|q_data_type|tensor|torch\.Size|CUDA|weights?\b.*load|scalar|failed with error)"),
+        none_of=(
+            _ABOUT_HARDWARE,
+            r"(?i:memory|at address|q_data_type|tensor|torch\.Size|CUDA|weights?\b.*load|scalar|failed with error)",
+        ),
         cure=_HELP,
         source="vLLM 0.4 to 0.33 config/*.py; SGLang 0.3 to 0.5.23 server_args.py, configs/model_config.py",
         priority=Priority.GENERAL,

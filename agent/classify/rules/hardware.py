@@ -69,7 +69,11 @@ RULES = (
             r"\bCuda error\b.*'",
             r"(?i:cutlass.{0,60}(?:error internal|failed|invalid problem|kErrorInternal))",
         ),
-        none_of=(r"(?i:out of memory|ALLOC_FAILED|cudaErrorMemoryAllocation)", r"Search for .cudaError", r"(?i:during capture|capturing|StreamCapture|due to a previous error)"),
+        none_of=(
+            r"(?i:out of memory|ALLOC_FAILED|cudaErrorMemoryAllocation)",
+            r"Search for .cudaError",
+            r"(?i:during capture|capturing|StreamCapture|due to a previous error)",
+        ),
         cure="Repeat with CUDA_LAUNCH_BLOCKING=1, which makes the traceback show the call that failed.",
         source="CUDA 12.8 runtime, cuBLAS and cuDNN 9 status codes; torch 2.13 c10/cuda/CUDAException.cpp; triton 3.6",
         priority=Priority.GENERAL,

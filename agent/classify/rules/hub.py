@@ -84,7 +84,9 @@ RULES = (
         name="exception-in-load-client",
         reason=Reason.BENCHMARK_ERROR,
         any_of=(r"\b[A-Z]\w*(?:Error|Exception)(?:: |:?$)",),
-        frame=(r"bench_serving|benchmark_serving|(?:sglang/benchmark|vllm/benchmarks|guidellm)/|bench_one_batch_server",),
+        frame=(
+            r"bench_serving|benchmark_serving|(?:sglang/benchmark|vllm/benchmarks|guidellm)/|bench_one_batch_server",
+        ),
         none_of=(r"(?i:CUDA|NCCL|memory)",),
         cure="The load client failed by itself: its dataset, tokenizer or arguments; the engine is not to blame.",
         source="sglang 0.5.23 benchmark/; vLLM 0.33 benchmarks/; guidellm 0.8.1",
