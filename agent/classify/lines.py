@@ -1,4 +1,5 @@
-"""Kinds of lines that need no rule to be recognised: harmless ones, ones worth showing, and ends of a launch's phases."""
+"""Kinds of lines that need no rule to be recognised: harmless ones, ones worth showing, and ends of a launch's "
+"phases."""
 
 from runners import Phase
 
@@ -24,7 +25,8 @@ BENIGN = (
     r"\bNCCL INFO\b",
     r"(?:ErrorHandling|error_handling|ERROR_HANDLING)",
     r"(?i:\bignor(?:e|ed|ing)\b.*\berror|\berrors?\b.*\bignor(?:e|ed|ing)\b|please ignore)",
-    r"(?:Failed to load|Error retrieving|failed to (?:get|read)) generation config|Proceeding without generation config",
+    r"(?:Failed to load|Error retrieving|failed to (?:get|read)) generation config|"
+    r"Proceeding without generation config",
     r"(?i:fail\w* .*fall(?:ing)? ?back|- retrying\b|\bretrying in\b|will retry)",
     r"Fail(?:ed)? to set RLIMIT|failed to automatically increase",
     r"Config file not found at|Performance might be sub-optimal",

@@ -32,7 +32,8 @@ def command(logs: tuple[str, ...], exit_code: int | None, rules_file: str | None
         click.echo(json.dumps(answers[0] if len(answers) == 1 else answers, indent=2))
         return
     for number, (log, diagnosis) in enumerate(found):
-        click.echo("" if number else None, nl=bool(number))
+        if number:
+            click.echo()
         _print(log, diagnosis)
 
 

@@ -32,9 +32,23 @@ _PATHS = ("p2p_level", "p2p_disable", "shm_disable", "cumem_enable")
 _SHAPES = ("algo", "proto", "min_ctas", "max_ctas", "nthreads", "buffsize")
 NCCL_PARAMETERS = frozenset(f"nccl_{name}" for name in (*_PATHS, *_SHAPES))
 _ENGINE_OPTIONS = frozenset(
-    """mem_fraction_static gpu_memory_utilization max_model_len max_running_requests max_num_seqs tensor_parallel_size
-    quantization attention_backend trust_remote_code moe_a2a_backend all2all_backend model draft_model
-    speculative_draft_model_path tp""".split()
+    {
+        "mem_fraction_static",
+        "gpu_memory_utilization",
+        "max_model_len",
+        "max_running_requests",
+        "max_num_seqs",
+        "tensor_parallel_size",
+        "quantization",
+        "attention_backend",
+        "trust_remote_code",
+        "moe_a2a_backend",
+        "all2all_backend",
+        "model",
+        "draft_model",
+        "speculative_draft_model_path",
+        "tp",
+    }
 )
 """Options of SGLang and vLLM, by the names that their spaces give them."""
 _TORCH_ENGINE = {"allreduce", "expert_parallel", "cuda_graph_max_bs", "draft_length"}

@@ -13,7 +13,8 @@ RULES = (
             r"Peer GPU \d+ is not accessible",
             r"building transport map failed",
             r"allgather of ipc handles failed",
-            r"(?i:no (?:suitable|usable) (?:transport|HCA|NIC|RDMA device)|ibgda.{0,60}(?:fail|not (?:supported|found)))",
+            r"(?i:no (?:suitable|usable) (?:transport|HCA|NIC|RDMA device)|ibgda.{0,60}(?:fail|not (?:supported|"
+            r"found)))",
         ),
         blames=("moe_a2a_backend", "all2all_backend"),
         cure="NVSHMEM reaches a peer over NVLink or GPUDirect RDMA only: load nvidia_peermem, or use another exchange.",
@@ -29,7 +30,8 @@ RULES = (
             r"NVSHMEM API called before NVSHMEM initialization",
         ),
         blames=("moe_a2a_backend", "all2all_backend"),
-        cure="The exchange needs links or a network that are not there: NVSHMEM_DEBUG=INFO shows which one it looked for.",
+        cure="The exchange needs links or a network that are not there: NVSHMEM_DEBUG=INFO shows which one it "
+        "looked for.",
         source="NVSHMEM 2.11 to 3.4 src/host/init/init.cu, bootstrap_uid.cpp; DeepEP 1.2",
         priority=Priority.SYMPTOM,
     ),
@@ -42,7 +44,8 @@ RULES = (
             r"DeepEP (?:dispatch|combine|timeout)\b.*(?:timeout|check failed)",
         ),
         blames=("moe_a2a_backend", "all2all_backend"),
-        cure="A rank did not send its tokens: compare the ranks' stacks, and check the dispatch buffer against the batch.",
+        cure="A rank did not send its tokens: compare the ranks' stacks, and check the dispatch buffer against the "
+        "batch.",
         source="DeepEP 1.0 to 1.2 csrc/kernels/internode.cu and intranode.cu, NUM_TIMEOUT_CYCLES",
     ),
     Rule(
@@ -56,7 +59,8 @@ RULES = (
         ),
         none_of=(r"(?i:\bINFO\b|server_args|set to)",),
         blames=("moe_a2a_backend", "cuda_graph_max_bs"),
-        cure="Batch times draft tokens per rank must stay within the dispatch buffer, and hidden size and experts fit it.",
+        cure="Batch times draft tokens per rank must stay within the dispatch buffer, and hidden size and experts "
+        "fit it.",
         source="DeepEP 1.0 to 1.2 csrc/deep_ep.cpp, csrc/kernels/exception.cuh",
     ),
     Rule(
@@ -68,7 +72,8 @@ RULES = (
         frame=(r"cuda_wrapper\.py|custom_all_reduce\w*\.py|pynccl|cuda_communicator",),
         none_of=(r"out of memory|illegal|no kernel image",),
         blames=("allreduce",),
-        cure="The GPUs cannot map each other's memory (expandable segments, a container without IPC, no P2P): use NCCL only.",
+        cure="The GPUs cannot map each other's memory (expandable segments, a container without IPC, no P2P): use "
+        "NCCL only.",
         source="vLLM 0.5 to 0.33 device_communicators/cuda_wrapper.py, custom_all_reduce_utils.py; SGLang 0.5.23",
     ),
     Rule(
@@ -124,12 +129,14 @@ RULES = (
         name="process-group-timeout",
         reason=Reason.COLLECTIVE_TIMEOUT,
         any_of=(
-            r"(?:Dist(?:Store|Network|Backend)Error|RuntimeError|TimeoutError): .*(?i:timed? ?out).*(?i:store|socket|rank|rendezvous|barrier)",
+            r"(?:Dist(?:Store|Network|Backend)Error|RuntimeError|TimeoutError): .*(?i:timed? ?out).*(?i:store|"
+            r"socket|rank|rendezvous|barrier)",
             r"(?i:heartbeat (?:monitor )?timed out)|Rendezvous(?:Timeout|Connection)Error",
             r"Socket Timeout|Timed out initializing process group",
             r"monitoredBarrier.*(?:failed|timeout)",
         ),
-        cure="A rank never arrived: read its own lines; with several nodes, check addresses, interfaces and the firewall.",
+        cure="A rank never arrived: read its own lines; with several nodes, check addresses, interfaces and the "
+        "firewall.",
         source="torch 2.1 to 2.13 c10d TCPStore.cpp, ProcessGroupNCCL.cpp, elastic/rendezvous",
         priority=Priority.SYMPTOM,
     ),

@@ -19,7 +19,8 @@ RULES = (
             r"Triton compilation failed",
             r"\btriton\.runtime\.autotuner\.OutOfResources\b|out of resource: shared memory",
         ),
-        cure="Another dtype, block size or backend avoids this kernel; otherwise install the Triton the engine was made for.",
+        cure="Another dtype, block size or backend avoids this kernel; otherwise install the Triton the engine was "
+        "made for.",
         source="triton 2.1 to 3.6 python/triton/compiler/errors.py, compiler/code_generator.py, runtime/errors.py",
     ),
     Rule(
@@ -40,9 +41,11 @@ RULES = (
             r"Assertion (?:error|failed).*(?:deep_gemm|jit/)\S*compiler",
         ),
         none_of=(r"(?i:skipping|Unsupported gpu architecture|is not defined for option 'gpu-name')", r"^\s*File "),
-        cure="The compiler's own message stands above or in this line: headers, a CUDA toolkit that fits torch, or gcc's "
+        cure="The compiler's own message stands above or in this line: headers, a CUDA toolkit that fits torch, or "
+        "gcc's "
         "version; stale caches of an ended launch can be removed.",
-        source="torch 2.1 to 2.13 utils/cpp_extension.py; triton runtime/build.py; FlashInfer 0.2 to 0.6 jit/cpp_ext.py; "
+        source="torch 2.1 to 2.13 utils/cpp_extension.py; triton runtime/build.py; FlashInfer 0.2 to 0.6 "
+        "jit/cpp_ext.py; "
         "DeepGEMM 2.0 csrc/jit/compiler.hpp",
     ),
     Rule(
@@ -56,7 +59,8 @@ RULES = (
             r"No such file or directory: '[^']*(?:nvcc|ninja|gcc|g\+\+|ptxas|cuobjdump)'",
             r"(?:nvcc|ninja|gcc|g\+\+): (?:command )?not found",
         ),
-        cure="Install the CUDA toolkit that fits torch, a C++ compiler, ninja and the Python headers, and set CUDA_HOME.",
+        cure="Install the CUDA toolkit that fits torch, a C++ compiler, ninja and the Python headers, and set "
+        "CUDA_HOME.",
         source="torch 2.1 to 2.13 utils/cpp_extension.py; triton 3.6 runtime/build.py; FlashInfer 0.6 jit/",
     ),
     Rule(
@@ -79,7 +83,8 @@ RULES = (
             r"Stale file handle.*" + _CACHE,
         ),
         none_of=(r"No space left|quota exceeded", r"(?:nvcc|ninja|gcc)'"),
-        cure="Two processes wrote the same compile cache, or it is damaged: remove it, warm it with one rank, launch again.",
+        cure="Two processes wrote the same compile cache, or it is damaged: remove it, warm it with one rank, "
+        "launch again.",
         source="triton 2.1 to 3.6 runtime/cache.py FileCacheManager.put; torch 2.13 _inductor/codecache.py",
         own_policy=Policy.RETRY_ONCE,
     ),

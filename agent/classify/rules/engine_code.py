@@ -20,7 +20,8 @@ RULES = (
             r"shape '.*' is invalid for input of size",
             r"could not broadcast input array",
             r"(?:not enough|too many) values to unpack",
-            r"(?i:dtype of \w+ .{0,60}does not match|expected (?:scalar type|dtype|tensor|m1|.{0,40}same (?:device|dtype)))",
+            r"(?i:dtype of \w+ .{0,60}does not match|expected (?:scalar type|dtype|tensor|m1|.{0,40}same (?:device|"
+            r"dtype)))",
             r"Expected (?:all tensors|size|result|.{0,40}to (?:be|have|equal|match))\b",
             r"(?:index|indices) .{0,30}(?:is|are) out of (?:bounds|range)|index out of range",
             r"(?:positional arguments? but|unexpected keyword argument|missing \d+ required positional)",
@@ -37,8 +38,10 @@ RULES = (
         any_of=(
             r"Runtime check failed at |\bTORCH_CHECK\b|\bCheck failed\b|CHECK failed",
             r"Error in function '\w+' at ",
-            r"(?i:unsupported (?:head_?(?:dim|size)|num_?heads|page_?size|topk|block_?size|dtype|hidden|group|tile|max_mma)\w*)",
-            r"(?i:(?:head[_ ]?(?:dim|size)|num[_ ]?heads|page[_ ]?size|hidden[_ ]?size|block[_ ]?size)\b.{0,40}not supported)",
+            r"(?i:unsupported (?:head_?(?:dim|size)|num_?heads|page_?size|topk|block_?size|dtype|hidden|group|tile|"
+            r"max_mma)\w*)",
+            r"(?i:(?:head[_ ]?(?:dim|size)|num[_ ]?heads|page[_ ]?size|hidden[_ ]?size|"
+            r"block[_ ]?size)\b.{0,40}not supported)",
         ),
         none_of=(r"(?i:\[type=|compute capability)",),
         cure="This kernel is not made for these shapes: another attention or MoE backend, or another number of ranks.",
@@ -50,7 +53,8 @@ RULES = (
         name="program-error",
         reason=Reason.ASSERTION,
         any_of=(
-            r"\b(?:Key|Index|Type|Attribute|UnboundLocal|Name|ZeroDivision|NotImplemented|Recursion|Unicode\w*)Error(?:: |:?$)",
+            r"\b(?:Key|Index|Type|Attribute|UnboundLocal|Name|ZeroDivision|NotImplemented|Recursion|"
+            r"Unicode\w*)Error(?:: |:?$)",
         ),
         none_of=(r"\bKeyError: 'cmpl-",),
         exit_facts=_NOT_OURS,

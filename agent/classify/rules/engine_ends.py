@@ -14,9 +14,11 @@ RULES = (
         any_of=(
             r"\bTP\d+\S*\] .{0,40}[Ww]atchdog timeout",
             r"(?:RPC call to \w+ timed out|\bRayChannelTimeoutError\b)",
-            r"(?i:timed out (?:after [\d.]+ ?s\w* )?waiting for (?:the )?(?:worker|rank|execute|response|object|all ranks))",
+            r"(?i:timed out (?:after [\d.]+ ?s\w* )?waiting for (?:the )?(?:worker|rank|execute|response|object|"
+            r"all ranks))",
         ),
-        cure="One rank waits for another: compare their stacks; with only graph replays in them try NCCL_GRAPH_REGISTER=0 "
+        cure="One rank waits for another: compare their stacks; with only graph replays in them try "
+        "NCCL_GRAPH_REGISTER=0 "
         "and NCCL_NVLS_ENABLE=0, then another allreduce.",
         source="SGLang 0.3 to 0.5.23 managers/scheduler.py, utils/watchdog.py; vLLM 0.8 to 0.33 multiproc_executor.py; "
         "Ray 2.44 compiled_dag_node.py",
@@ -33,7 +35,8 @@ RULES = (
             r"Server .{0,40}(?:didn't|did not) (?:start|respond)",
         ),
         none_of=(r"watchdog timeout \d+ s|\bTP\d+\S*\] ",),
-        cure="The engine lives and does nothing: take stacks of every process (py-spy dump), and look for the slowest rank.",
+        cure="The engine lives and does nothing: take stacks of every process (py-spy dump), and look for the "
+        "slowest rank.",
         source="SGLang 0.5.7 to 0.5.23 utils/watchdog.py, http_server.py; vLLM 0.33 v1/engine/core_client.py",
         priority=Priority.SYMPTOM,
     ),
@@ -53,9 +56,11 @@ RULES = (
             r"Signal (?P<signal>6|7|8|9|11) \(SIG\w+\) received by PID",
         ),
         exit_facts=_NOT_OURS,
-        cure="A signal that nobody here sent ended a process: for 9 look in dmesg for the out-of-memory killer, for 11 and 6 "
+        cure="A signal that nobody here sent ended a process: for 9 look in dmesg for the out-of-memory killer, for "
+        "11 and 6 "
         "at the native stack below this line.",
-        source="vLLM 0.33 v1/executor/multiproc_executor.py; SGLang 0.5.10 to 0.5.23 SubprocessWatchdog; torch 2.13 elastic; "
+        source="vLLM 0.33 v1/executor/multiproc_executor.py; SGLang 0.5.10 to 0.5.23 SubprocessWatchdog; torch 2.13 "
+        "elastic; "
         "UCX 1.17",
         priority=Priority.BARE,
     ),
@@ -92,7 +97,8 @@ RULES = (
             r"\bKilled$",
         ),
         cure=_LOOK_ABOVE,
-        source="vLLM 0.4 to 0.33 v1/engine, v1/executor; SGLang 0.3 to 0.5.23 entrypoints/engine.py; torch 2.13 elastic",
+        source="vLLM 0.4 to 0.33 v1/engine, v1/executor; SGLang 0.3 to 0.5.23 entrypoints/engine.py; torch 2.13 "
+        "elastic",
         priority=Priority.FOLLOW_UP,
     ),
     Rule(
@@ -102,7 +108,8 @@ RULES = (
         last_words=(r"generating GPU P2P access cache|gpu_p2p_access|All Reduce config",),
         exit_facts=ExitFacts(causes=("deadline", "no_progress")),
         blames=("allreduce",),
-        cure="Peer access between these GPUs hangs (often the IOMMU): switch custom all-reduce off, or NCCL_P2P_DISABLE=1.",
+        cure="Peer access between these GPUs hangs (often the IOMMU): switch custom all-reduce off, or "
+        "NCCL_P2P_DISABLE=1.",
         source="vLLM 0.4 to 0.33 custom_all_reduce_utils.py, gpu_p2p_access_check",
         priority=Priority.EXIT,
     ),

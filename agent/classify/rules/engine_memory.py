@@ -55,7 +55,8 @@ RULES = (
             r"Failed to allocate memory for \w+ with size \d+ and alignment",
             r"(?i:workspace (?:buffer )?(?:size )?.{0,30}(?:too small|insufficient|not enough|overflow))",
         ),
-        cure="Enlarge the backend's workspace (FLASHINFER_WORKSPACE_SIZE, SGLANG_FLASHINFER_WORKSPACE_SIZE) or batch less.",
+        cure="Enlarge the backend's workspace (FLASHINFER_WORKSPACE_SIZE, SGLANG_FLASHINFER_WORKSPACE_SIZE) or "
+        "batch less.",
         source="FlashInfer 0.1 to 0.6 include/flashinfer/allocator.h, AlignedAllocator",
     ),
     Rule(
@@ -73,7 +74,8 @@ RULES = (
         reason=Reason.HOST_OOM,
         any_of=(r"Fatal Python error: Bus error", r"exit code:? (?:-7|135)\b", r"Exit code: -(?P<signal>7)\b"),
         above=(_LOADING,),
-        cure="A mapped page could not be provided: the container's memory or /dev/shm is too small, or the weights' file "
+        cure="A mapped page could not be provided: the container's memory or /dev/shm is too small, or the weights' "
+        "file "
         "was cut while it was read.",
         source="Linux 6.8 mm/filemap.c and mm/shmem.c (SIGBUS); CPython 3.11 faulthandler",
         priority=Priority.SYMPTOM,
@@ -98,7 +100,8 @@ RULES = (
             r"This is often caused by the OOM killer|(?:likely|probably) (?:killed by|due to|caused by) (?:the )?OOM",
         ),
         none_of=(r"potential root causes",),
-        cure="The kernel most likely ended it for memory (see dmesg): fewer ranks or loader threads, or more host memory.",
+        cure="The kernel most likely ended it for memory (see dmesg): fewer ranks or loader threads, or more host "
+        "memory.",
         source="SGLang 0.5.10 to 0.5.23 entrypoints/engine.py, _wait_for_scheduler_ready",
         priority=Priority.SYMPTOM,
     ),

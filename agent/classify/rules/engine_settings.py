@@ -62,7 +62,8 @@ RULES = (
             r"Cannot find the config file for \w+",
         ),
         blames=("quantization",),
-        cure="Use the method and dtype that the checkpoint was quantised with, and a number of ranks its groups divide by.",
+        cure="Use the method and dtype that the checkpoint was quantised with, and a number of ranks its groups "
+        "divide by.",
         source="vLLM 0.4 to 0.33 config/model.py _verify_quantization, quantization/utils/marlin_utils.py",
     ),
     Rule(
@@ -76,7 +77,8 @@ RULES = (
         ),
         none_of=(r"Reasons: \{[^}]*compute capability not supported[^}]*\}\.?$",),
         blames=("attention_backend",),
-        cure="The line lists why each backend refuses: change that setting (often the KV cache's dtype or the head size).",
+        cure="The line lists why each backend refuses: change that setting (often the KV cache's dtype or the head "
+        "size).",
         source="vLLM 0.10 to 0.33 platforms/cuda.py get_attn_backend_cls",
     ),
     Rule(
@@ -131,12 +133,15 @@ RULES = (
         any_of=(
             r"Number of experts in the model must be greater than 0",
             r"(?i:\bep_?size\b.{0,60}(?:must|should|has to|divisible|only))",
-            r"(?i:num_(?:physical_|logical_|redundant_)?experts.{0,60}(?:must|should|divisible|set to \d|greater|less))",
-            r"(?i:(?:EPLB|expert parallel\w*|moe.a2a.backend|all2all.backend|deepep.mode).{0,60}(?:requires?|only|must))",
+            r"(?i:num_(?:physical_|logical_|redundant_)?experts.{0,60}(?:must|should|divisible|set to \d|greater|"
+            r"less))",
+            r"(?i:(?:EPLB|expert parallel\w*|moe.a2a.backend|all2all.backend|deepep.mode).{0,60}(?:requires?|only|"
+            r"must))",
         ),
         none_of=(r"(?i:\bsm_?\d{2,3}|capability)", r"Auto-|is set to|adjusted"),
         blames=("expert_parallel",),
-        cure="The number of ranks must divide the experts (and the redundant ones), and the exchange must fit the layout.",
+        cure="The number of ranks must divide the experts (and the redundant ones), and the exchange must fit the "
+        "layout.",
         source="vLLM 0.33 config/parallel.py and config/model.py; SGLang 0.5.23 arg_groups/moe hooks",
     ),
     Rule(
@@ -151,7 +156,8 @@ RULES = (
             r", in (?:__post_init__|_verify_\w+|verify_with_\w+|check_server_args|from_cli_args|_handle_\w+)$",
         ),
         exit_facts=ExitFacts(causes=_NOT_OURS),
-        cure="The engine gave up while it read its settings: the frame above the line shows which one it was looking at.",
+        cure="The engine gave up while it read its settings: the frame above the line shows which one it was "
+        "looking at.",
         source="SGLang 0.5.1 to 0.5.23 server_args.py, arg_groups/; vLLM 0.4 to 0.33 config/, engine/arg_utils.py",
         priority=Priority.SYMPTOM,
     ),

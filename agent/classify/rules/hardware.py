@@ -15,7 +15,8 @@ RULES = (
             r"(?i:not (?:yet )?(?:supported|implemented|compatible|available) (?:on|for|with) .{0,40}"
             r"(?:current GPU|this GPU|this device|compute capability|\bsm_?\d{2,3}\b|GPU arch|architecture))",
             r"with CUDA capability sm_\d+ is not compatible",
-            r"(?i:minimum capability|capability \(?\d+, ?\d+\)? \(too old\)|(?:device|compute) capability .{0,30}not supported)",
+            r"(?i:minimum capability|capability \(?\d+, ?\d+\)? \(too old\)|(?:device|"
+            r"compute) capability .{0,30}not supported)",
             r"(?i:unsupported (?:gpu |cuda |compute |device )?(?:arch\w*|compute capability|SM version|sm_?\d\d))",
             r"(?:Value 'sm_\w+' is not defined for option 'gpu-name'|Unsupported gpu architecture 'compute_\w+')",
             r"Feature '.*' (?:requires|not supported on) \.target",
@@ -23,7 +24,8 @@ RULES = (
         ),
         none_of=(r"(?i:expert|eplb)", r"UserWarning|Performance might", r"Model architectures"),
         cure="This kernel or backend is not made for this GPU: choose another backend, or a build for its capability.",
-        source="vLLM 0.4 to 0.33, SGLang 0.3 to 0.5.23, FlashInfer 0.6, xformers 0.0.28, DeepGEMM 2.0; CUDA 12.8 ptxas, nvcc",
+        source="vLLM 0.4 to 0.33, SGLang 0.3 to 0.5.23, FlashInfer 0.6, xformers 0.0.28, DeepGEMM 2.0; CUDA 12.8 "
+        "ptxas, nvcc",
     ),
     Rule(
         code="U002",
@@ -43,15 +45,18 @@ RULES = (
             r"(?i:driver/library version mismatch|failed to initialize NVML|NVML_ERROR_\w+|nvmlInit\w* failed)",
             r"(?i:nvidia-smi has failed|couldn't communicate with the NVIDIA driver|nvidia-container-cli: .*error)",
             r"(?i:system not yet initialized|system has unsupported display driver)",
-            r"\bcudaError(?:SystemNotReady|SystemDriverMismatch|InsufficientDriver|NoDevice|ECCUncorrectable|HardwareStackError)\b",
+            r"\bcudaError(?:SystemNotReady|SystemDriverMismatch|InsufficientDriver|NoDevice|ECCUncorrectable|"
+            r"HardwareStackError)\b",
             r"\bCUDA_ERROR_(?:SYSTEM_\w+|NO_DEVICE|ECC_\w+|HARDWARE_\w+|NOT_INITIALIZED|UNKNOWN)\b",
             r"no CUDA-capable device is detected|forward compatibility was attempted on non supported HW",
             r"CUDA unknown error|CUDA error: unknown error|CUDA error: initialization error",
             r"(?i:is/are busy or unavailable)",
-            r"(?:Failed to infer device type|cannot detect any (?:CUDA|GPU) device|No (?:supported )?(?:GPU|CUDA) devices? (?:was |were )?found)",
+            r"(?:Failed to infer device type|cannot detect any (?:CUDA|GPU) device|No (?:supported )?(?:GPU|"
+            r"CUDA) devices? (?:was |were )?found)",
             r"(?i:hardware (?:error|failure)|nvlink (?:fatal|error|failure))",
         ),
-        cure="nvidia-smi must work in this environment: driver and container runtime of one version, Fabric Manager running "
+        cure="nvidia-smi must work in this environment: driver and container runtime of one version, Fabric Manager "
+        "running "
         "on NVSwitch nodes, dmesg free of Xid lines.",
         source="NVIDIA driver 580 NVML; CUDA 12.8 codes 3, 46, 100, 802 to 804, 999; vLLM 0.33 platforms/__init__.py",
     ),

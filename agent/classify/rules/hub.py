@@ -20,8 +20,10 @@ RULES = (
             r"(?i:rate limit(?:ed)? .{0,60}(?:hub|hugging|429)|429 Too Many Requests)",
         ),
         none_of=(_LOCAL, r"HTTP/1\.[01]\" \d{3}"),
-        cure="Check the name and revision, log in with a token that may read it (HF_TOKEN), or fetch the model beforehand.",
-        source="huggingface_hub 0.20 to 1.5 utils/_http.py and errors.py; transformers 5.24 utils/hub.py; botocore 1.34",
+        cure="Check the name and revision, log in with a token that may read it (HF_TOKEN), or fetch the model "
+        "beforehand.",
+        source="huggingface_hub 0.20 to 1.5 utils/_http.py and errors.py; transformers 5.24 utils/hub.py; botocore "
+        "1.34",
     ),
     Rule(
         code="H002",
@@ -30,7 +32,8 @@ RULES = (
         any_of=(
             r"\b(?:MaxRetryError|NewConnectionError|NameResolutionError|ProxyError|ConnectTimeoutError)\b",
             r"(?:SSLError|CERTIFICATE_VERIFY_FAILED|SSLEOFError|SSLCertVerificationError)",
-            r"(?:Temporary failure in name resolution|Name or service not known|getaddrinfo failed|nodename nor servname)",
+            r"(?:Temporary failure in name resolution|Name or service not known|getaddrinfo failed|"
+            r"nodename nor servname)",
             r"(?:Tunnel connection failed|Cannot connect to proxy|Unable to connect to proxy)",
             r"[Cc]ouldn't connect to ['\"]?https?://",
             r"\b(?:requests\.exceptions|httpx|httpcore)\.(?:Connect|Read|Proxy|HTTP|Chunked|Timeout|Remote)\w*",
@@ -38,7 +41,8 @@ RULES = (
             r"(?:Consistency check failed|Connection error, and we cannot find the requested files)",
         ),
         none_of=(_LOCAL, _RENDEZVOUS, r"Cannot find an appropriate cached snapshot|LocalEntryNotFound"),
-        cure="The network, a proxy or a certificate is in the way: fetch the model beforehand and set HF_HUB_OFFLINE=1.",
+        cure="The network, a proxy or a certificate is in the way: fetch the model beforehand and set "
+        "HF_HUB_OFFLINE=1.",
         source="urllib3 2.5, requests 2.32, httpx 0.28; huggingface_hub 0.20 to 1.5; transformers 5.24 utils/hub.py",
     ),
     Rule(
@@ -75,7 +79,8 @@ RULES = (
             r"Successful requests:\s+0\s*$",
             r"(?:bench_serving|benchmark_serving)\S*: error:",
         ),
-        cure="Look at the first request's answer: model name, endpoint, token limits or the dataset are not what it expects.",
+        cure="Look at the first request's answer: model name, endpoint, token limits or the dataset are not what it "
+        "expects.",
         source="sglang 0.5.23 benchmark/serving.py; vLLM 0.33 benchmarks/serve.py",
         priority=Priority.GENERAL,
     ),

@@ -18,7 +18,8 @@ RULES = (
             r"(?:UnpicklingError|EOFError: Ran out of input)",
             r"(?i:(?:corrupt(?:ed)?|truncated|incomplete) (?:checkpoint|weights?|safetensors|model|file|header))",
         ),
-        cure="Fetch the file again (a git-lfs pointer has a hundred bytes), and compare its size or hash with the hub's.",
+        cure="Fetch the file again (a git-lfs pointer has a hundred bytes), and compare its size or hash with the "
+        "hub's.",
         source="safetensors 0.3 to 0.6 src/tensor.rs; torch 2.13 caffe2/serialize/inline_container.cc",
     ),
     Rule(
@@ -38,7 +39,8 @@ RULES = (
             r"(?i:some weights (?:are|were) (?:missing|not initialized))",
         ),
         blames=_MODEL,
-        cure="Checkpoint and architecture differ (another draft, quantisation or number of ranks): use files made for it.",
+        cure="Checkpoint and architecture differ (another draft, quantisation or number of ranks): use files made "
+        "for it.",
         source="vLLM 0.4 to 0.33 model_loader/weight_utils.py, models/utils.py; SGLang 0.5.23 weight_utils.py",
     ),
     Rule(
@@ -55,13 +57,15 @@ RULES = (
             r"Repo id must (?:be|use)|\bHFValidationError\b",
             r"is not a local folder and is not a valid model identifier",
             r"Incorrect path_or_model_id",
-            r"No such file or directory: '[^']*(?:\.safetensors|config\.json|tokenizer[^']*|\.bin|index\.json|\.model|\.gguf)",
+            r"No such file or directory: '[^']*(?:\.safetensors|config\.json|tokenizer[^']*|\.bin|index\.json|"
+            r"\.model|\.gguf)",
             r"(?i:model (?:path|directory|file) .{0,120}(?:does not exist|not found|is not a directory))",
         ),
         none_of=(r"generation_config", r"(?i:triton|inductor|flashinfer|\.tmp)"),
         blames=_MODEL,
         cure="The path or name has no complete model: check it, or fetch the missing files before the launch.",
-        source="transformers 4.30 to 5.24 utils/hub.py; huggingface_hub 0.20 to 1.5; vLLM 0.33 transformers_utils/config.py",
+        source="transformers 4.30 to 5.24 utils/hub.py; huggingface_hub 0.20 to 1.5; vLLM 0.33 "
+        "transformers_utils/config.py",
     ),
     Rule(
         code="L004",
@@ -104,7 +108,8 @@ RULES = (
         ),
         frame=(
             r"weight_utils\.py|/model_loader/|(?:base_)?loader\.py",
-            r", in (?:load_weights?|weight_loader\w*|_?load_w\d+|default_weight_loader|load_col\w*|load_row\w*|load_\w+_weight)$",
+            r", in (?:load_weights?|weight_loader\w*|_?load_w\d+|default_weight_loader|load_col\w*|load_row\w*|"
+            r"load_\w+_weight)$",
             r"transformers/(?:tokenization|configuration|modeling_utils|models/auto)",
         ),
         exit_facts=ExitFacts(causes=("exited", "served", "decisive_line")),
@@ -119,7 +124,8 @@ RULES = (
         reason=Reason.DRAFT_MISMATCH,
         any_of=(
             r"(?i:(?:target and draft|draft and target) models?.{0,60}(?:same|match|differ|mismatch))",
-            r"(?i:draft(?: model)?(?:'s)?.{0,30}(?:vocab\w*|hidden.?size|tokenizer).{0,60}(?:match|differ|same|mismatch|equal))",
+            r"(?i:draft(?: model)?(?:'s)?.{0,30}(?:vocab\w*|hidden.?size|tokenizer).{0,60}(?:match|differ|same|"
+            r"mismatch|equal))",
             r"(?i:vocab\w*.{0,40}(?:target|draft).{0,60}(?:match|differ|same|mismatch|equal))",
         ),
         none_of=(r"(?i:\b(?:INFO|WARNING)\b)",),

@@ -10,7 +10,8 @@ RULES = (
         reason=Reason.MISSING_DEPENDENCY,
         any_of=(
             r"Transformers does not recognize this architecture",
-            r"(?i:(?:please|you need to|try to) (?:upgrade|update|install|reinstall) .{0,60}(?:package|version|transformers|"
+            r"(?i:(?:please|you need to|try to) (?:upgrade|update|install|reinstall) .{0,60}(?:package|version|"
+            r"transformers|"
             r"kernel|flashinfer|triton|torch|>=|pip))",
             r"(?i:(?:requires?|needs?) .{0,40}(?:>=|==|version \d).{0,80}(?:but|installed|found|got))",
             r"(?i:\b(?:version|package) .{0,40}(?:is too old|is not compatible|mismatch|conflict))",
@@ -25,7 +26,8 @@ RULES = (
         name="optional-package-missing",
         reason=Reason.MISSING_DEPENDENCY,
         any_of=(
-            r"(?i:\b(?:is|are) not installed\b|is required .{0,60}install|to be installed|[Ii]nstall (?:it )?(?:via|with|by|using) )",
+            r"(?i:\b(?:is|are) not installed\b|is required .{0,60}install|to be installed|[Ii]nstall (?:it )?(?:via|"
+            r"with|by|using) )",
             r"(?:Error|error):? .*\bpip install\b",
         ),
         none_of=(r"(?i:falling back|ninja|nvcc)",),
