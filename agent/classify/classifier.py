@@ -13,8 +13,8 @@ from pathlib import Path
 from agent.classify.evidence import LogEvidence
 from agent.classify.log_stream import stream_blocks
 from agent.classify.registry import RULES
-from agent.classify.rule import Rule
-from agent.classify.verdict import SILENT, Case, failure_of, scanner
+from agent.classify.rule import SILENT, Rule
+from agent.classify.verdict import Case, failure_of, scanner
 from agent.outcome import Outcome, OutcomeKind
 from runners import Exit, Phase, RunRecord
 

@@ -80,7 +80,7 @@ def _has_evidence(case: Case, rules: tuple[Rule, ...]) -> bool:
 def _exit(exit_code: int | None, log: LogEvidence) -> Exit:
     if exit_code is None:
         is_over = log.is_ready or bool(log.hits) or log.phase is None
-        return Exit(cause="exited" if is_over else "no_progress")
+        return Exit(cause="exited" if is_over else "unfinished")
     if -_MAX_SIGNAL <= exit_code < 0:
         return Exit(signal=-exit_code)
     return Exit(code=exit_code)

@@ -32,6 +32,7 @@ BENIGN = (
     r"Config file not found at|Performance might be sub-optimal",
     r"(?:Setup Custom allreduce failed|[Cc]ustom ?(?:allreduce|all-reduce|AllReduce) is disabled)",
     r"ras/client_support",
+    r"^\[W\d{3,4} |Cannot use FA version|thrown while requesting|\[Retry \d+/\d+\]",
     r"errno: 97 - Address family not supported",
     r"There appear to be \d+ leaked",
     r"Triton not available|not installed, (?:skipping|using)|is not installed\. (?:Falling|Using|Skipping)",
@@ -65,7 +66,7 @@ STOP_ASKED = (
 PHASES = (
     (r"Init (?:torch distributed|parallel) begin|world_size=\d+ rank=\d+|vLLM is using nccl", Phase.INIT_DISTRIBUTED),
     (r"\[torch_engine [\d.]+\] rank=\d+ phase=init_distributed", Phase.INIT_DISTRIBUTED),
-    (r"ncclCommInitRank\w* comm|generating GPU P2P access cache|NCCL version \d", Phase.INIT_DISTRIBUTED),
+    (r"ncclCommInitRank\w* comm|Found nccl from library|Connected all (?:rings|trees)|generating GPU P2P access cache|NCCL version \d", Phase.INIT_DISTRIBUTED),
     (r"Load weight begin|Starting to load model|checkpoint shards:|Loading weights", Phase.LOAD_WEIGHTS),
     (r"Load weight end|Model loading took|Memory profiling takes", Phase.ALLOC_KV),
     (r"KV Cache is allocated|KV cache size: |# GPU blocks:", Phase.ALLOC_KV),
@@ -75,7 +76,9 @@ PHASES = (
     (r"Graph capturing finished|Capture (?:target (?:decode|verify) )?(?:cuda|CUDA) graph end", Phase.WARMUP),
     (r"init engine \(profile, create kv cache|Application startup complete|Uvicorn running on", Phase.READY),
     (r"The server is fired up and ready to roll", Phase.READY),
-    (r"\"POST /(?:v1/\w+|generate)|Decode batch|Avg generation throughput", Phase.SERVE),
+    (r"\"POST /(?:v1/\w+|generate)|Decode batch|Avg generation throughput|HTTP/1\.[01]\" 200", Phase.SERVE),
     (r"Automatically detected platform|server_args=ServerArgs|Started server process|API server version", Phase.SPAWN),
+    (r"Initializing an? (?:V\d )?LLM engine|(?:INFO|DEBUG|WARNING) \d\d-\d\d \d\d:\d\d|core engine proc", Phase.SPAWN),
+    (r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [TDPE]P\d+)*\]", Phase.SPAWN),
 )
 """What a line says about the phase that begins with it. Source: SGLang 0.5.1 to 0.5.23, vLLM 0.4 to 0.33."""

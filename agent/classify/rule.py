@@ -31,6 +31,9 @@ class Priority(IntEnum):
     """No line at all: exit facts and phase."""
 
 
+SILENT = ("deadline", "no_progress", "unfinished")
+"""Ends of a wait in which nothing happened any more; `unfinished` is a log that just ends, of a launch nobody watched."""
+
 CONFIDENCE: dict[Priority, float] = {
     Priority.SPECIFIC: 1.0,
     Priority.GENERAL: 0.9,

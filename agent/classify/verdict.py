@@ -8,15 +8,13 @@ from functools import cache
 
 from agent.classify.evidence import Hit, LogEvidence
 from agent.classify.matcher import find
-from agent.classify.rule import CONFIDENCE, Priority, Rule
+from agent.classify.rule import CONFIDENCE, SILENT, Priority, Rule
 from agent.classify.scanner import LogScanner
 from agent.outcome import Failure
 from agent.reasons import REASONS, Reason
 from runners import Exit, LogLine, Phase
 
 MAX_SUPPORTING = 5
-SILENT = ("deadline", "no_progress")
-"""Ends of a wait in which nothing happened any more."""
 _SIGNAL_EXIT_CODE = 128
 """A shell reports death by signal N as exit code 128 + N."""
 _NO_LINE = 1 << 62

@@ -77,6 +77,16 @@ RULES = (
         source="vLLM 0.5 to 0.33 device_communicators/cuda_wrapper.py, custom_all_reduce_utils.py; SGLang 0.5.23",
     ),
     Rule(
+        code="N016",
+        name="custom-allreduce-buffers-not-shareable",
+        reason=Reason.TOPOLOGY_UNSUPPORTED,
+        any_of=(r"(?i:cuda error) \S*custom_all_reduce\w*\.(?:cuh?|hip):\d+ 'invalid",),
+        blames=("allreduce",),
+        cure="The ranks cannot open each other's buffers: switch expandable_segments off, give the container host IPC, or "
+        "run without custom all-reduce.",
+        source="vLLM 0.5 to 0.33 csrc/custom_all_reduce.cuh, CUDACHECK around cudaIpcOpenMemHandle; SGLang sgl-kernel",
+    ),
+    Rule(
         code="N013",
         name="nccl-cuda-call-failed",
         reason=Reason.COLLECTIVE_ERROR,

@@ -40,7 +40,7 @@ RULES = (
             r"(?i:failed to (?:jit.?)?compile\b)",
             r"Assertion (?:error|failed).*(?:deep_gemm|jit/)\S*compiler",
         ),
-        none_of=(r"(?i:skipping|Unsupported gpu architecture|is not defined for option 'gpu-name')", r"^\s*File "),
+        none_of=(r"(?i:skipping)", r"^\s*File ", r"Feature '"),
         cure="The compiler's own message stands above or in this line: headers, a CUDA toolkit that fits torch, or "
         "gcc's "
         "version; stale caches of an ended launch can be removed.",

@@ -23,6 +23,7 @@ RULES = (
         any_of=(
             r"an illegal memory access was encountered",
             r"device-side assert triggered",
+            r"\.cu\w*:\d+: .*Assertion .* failed",
             r"an illegal instruction was encountered",
             r"misaligned address",
             r"unspecified launch failure",

@@ -1,6 +1,6 @@
 """How the processes of an engine end: watchdogs, calls without an answer, deaths, and those who only noticed."""
 
-from agent.classify.rule import ExitFacts, Priority, Rule
+from agent.classify.rule import SILENT, ExitFacts, Priority, Rule
 from agent.reasons import Reason
 
 _NOT_OURS = ExitFacts(causes=("exited", "served", "decisive_line"))
@@ -94,6 +94,7 @@ RULES = (
             r"AsyncLLM output_handler failed|AsyncEngineDeadError|Background loop has errored",
             r"Process group watchdog thread terminated with exception|terminate called after throwing",
             r"\bChildFailedError\b|worker processes, shutting down|EOFError$|BrokenPipeError",
+            r"'\w*Executor' object has no attribute",
             r"\bKilled$",
         ),
         cure=_LOOK_ABOVE,
@@ -106,7 +107,7 @@ RULES = (
         name="silent-in-peer-access-check",
         reason=Reason.SERVER_HANG,
         last_words=(r"generating GPU P2P access cache|gpu_p2p_access|All Reduce config",),
-        exit_facts=ExitFacts(causes=("deadline", "no_progress")),
+        exit_facts=ExitFacts(causes=SILENT),
         blames=("allreduce",),
         cure="Peer access between these GPUs hangs (often the IOMMU): switch custom all-reduce off, or "
         "NCCL_P2P_DISABLE=1.",
@@ -118,7 +119,7 @@ RULES = (
         name="silent-while-compiling",
         reason=Reason.SERVER_HANG,
         last_words=(r"Dynamo bytecode transform|for vLLM's torch\.compile|Memory pool end|JIT|DeepGEMM warmup",),
-        exit_facts=ExitFacts(causes=("deadline", "no_progress")),
+        exit_facts=ExitFacts(causes=SILENT),
         cure="Kernels are compiled here on a first start: while a compiler burns CPU it is slow and not hung, so allow "
         "minutes and keep the caches; with an idle CPU take stacks.",
         source="vLLM 0.7 to 0.33 compilation/backends.py; SGLang 0.5.16: the first graph capture compiles kernels",

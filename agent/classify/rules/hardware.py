@@ -18,11 +18,14 @@ RULES = (
             r"(?i:minimum capability|capability \(?\d+, ?\d+\)? \(too old\)|(?:device|"
             r"compute) capability .{0,30}not supported)",
             r"(?i:unsupported (?:gpu |cuda |compute |device )?(?:arch\w*|compute capability|SM version|sm_?\d\d))",
-            r"(?:Value 'sm_\w+' is not defined for option 'gpu-name'|Unsupported gpu architecture 'compute_\w+')",
             r"Feature '.*' (?:requires|not supported on) \.target",
             r"Unknown cases: .*arch=",
         ),
-        none_of=(r"(?i:expert|eplb)", r"UserWarning|Performance might", r"Model architectures"),
+        none_of=(
+            r"(?i:expert|eplb)",
+            r"UserWarning|Performance might|Model architectures",
+            r"(?i:fall(?:ing)? ?back|skipp(?:ed|ing)|disabling|is disabled|using .* instead|will (?:be|use))",
+        ),
         cure="This kernel or backend is not made for this GPU: choose another backend, or a build for its capability.",
         source="vLLM 0.4 to 0.33, SGLang 0.3 to 0.5.23, FlashInfer 0.6, xformers 0.0.28, DeepGEMM 2.0; CUDA 12.8 "
         "ptxas, nvcc",

@@ -26,8 +26,8 @@ RULES = (
         name="optional-package-missing",
         reason=Reason.MISSING_DEPENDENCY,
         any_of=(
-            r"(?i:\b(?:is|are) not installed\b|is required .{0,60}install|to be installed|[Ii]nstall (?:it )?(?:via|"
-            r"with|by|using) )",
+            r"(?:Error|Exception): .*\b(?:is|are) not installed\b",
+            r"(?:Error|Exception): .*(?:is required .{0,60}|to be |please |Please |\. )[Ii]nstall(?:ed)?\b",
             r"(?:Error|error):? .*\bpip install\b",
         ),
         none_of=(r"(?i:falling back|ninja|nvcc)",),
