@@ -18,6 +18,7 @@ from agent.classify.verdict import Case, failure_of, scanner
 from agent.outcome import Outcome, OutcomeKind
 from runners import Exit, Phase, RunRecord
 
+_MAX_STACK_BYTES = 1 << 20
 _INTERRUPTED_CAUSES = ("cancelled", "lost")
 
 
@@ -37,7 +38,13 @@ def classify(
     value = _objective(record) if _ended_well(record) else None
     if value is not None:
         return Outcome(kind=OutcomeKind.MEASURED, value=value, note=_stop_note(record))
-    case = Case(log=_read_log(record, rules), end=record.exit, phase=record.phase, names=dict(env_names or {}))
+    case = Case(
+        log=_read_log(record, rules),
+        end=record.exit,
+        phase=record.phase,
+        stacks=_read_stacks(record),
+        names=dict(env_names or {}),
+    )
     return Outcome(kind=OutcomeKind.FAILED, failure=failure_of(case, rules))
 
 
@@ -66,6 +73,14 @@ def _objective(record: RunRecord) -> float | None:
     if not figures or not all(math.isfinite(figure) and figure > 0 for figure in figures):
         return None
     return math.exp(math.fsum(math.log(figure) for figure in figures) / len(figures))
+
+
+def _read_stacks(record: RunRecord) -> bytes:
+    path = Path(record.stacks_path) if record.stacks_path else None
+    if path is None or not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        return file.read(_MAX_STACK_BYTES)
 
 
 def _read_log(record: RunRecord, rules: tuple[Rule, ...]) -> LogEvidence:

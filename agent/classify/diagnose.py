@@ -48,7 +48,11 @@ def diagnose(
     log = scanner(rules).scan(stream_blocks(source, max_bytes))
     phase = log.phase or Phase.SPAWN
     case = Case(
-        log=log, end=_exit(exit_code, log), phase=phase, is_phase_known=log.phase is not None, names=dict(names or {})
+        log=log,
+        end=_exit(exit_code, log),
+        phase=phase,
+        is_phase_known=phase is not Phase.SPAWN,
+        names=dict(names or {}),
     )
     if log.last_line is None:
         return Diagnosis(unknown(case), phase, "the log is empty")

@@ -66,7 +66,11 @@ STOP_ASKED = (
 PHASES = (
     (r"Init (?:torch distributed|parallel) begin|world_size=\d+ rank=\d+|vLLM is using nccl", Phase.INIT_DISTRIBUTED),
     (r"\[torch_engine [\d.]+\] rank=\d+ phase=init_distributed", Phase.INIT_DISTRIBUTED),
-    (r"ncclCommInitRank\w* comm|Found nccl from library|Connected all (?:rings|trees)|generating GPU P2P access cache|NCCL version \d", Phase.INIT_DISTRIBUTED),
+    (
+        r"ncclCommInitRank\w* comm|Found nccl from library|Connected all (?:rings|trees)|"
+        r"generating GPU P2P access cache|NCCL version \d",
+        Phase.INIT_DISTRIBUTED,
+    ),
     (r"Load weight begin|Starting to load model|checkpoint shards:|Loading weights", Phase.LOAD_WEIGHTS),
     (r"Load weight end|Model loading took|Memory profiling takes", Phase.ALLOC_KV),
     (r"KV Cache is allocated|KV cache size: |# GPU blocks:", Phase.ALLOC_KV),

@@ -88,6 +88,8 @@ class Rule:
     """True when a line of this kind may end the wait at once: no launch recovers from it."""
     last_words: tuple[str, ...] = ()
     """For a rule without a line: one of these must match the last line that showed progress."""
+    stacks: tuple[str, ...] = ()
+    """For a rule without a line: one of these must match the stacks that were taken of the silent launch."""
     reads_benign: bool = False
     """True where a harmless line is evidence together with the exit facts."""
     is_catch_all: bool = False
@@ -103,6 +105,7 @@ class Rule:
     @property
     def num_constraints(self) -> int:
         """Conditions beside the line: of two rules with the same line, the one that asks for more wins."""
-        words = self.last_words and 2 * ("words",)  # which line came last says more than which phase
-        conditions = (self.phases, self.exit_facts, self.none_of, self.above, self.frame, *words)
+        # Which line came last says more than which phase, and where the ranks stand says more than either.
+        weighty = 2 * [self.last_words] + 4 * [self.stacks]
+        conditions = (self.phases, self.exit_facts, self.none_of, self.above, self.frame, *weighty)
         return sum(bool(condition) for condition in conditions)

@@ -8,7 +8,7 @@ from functools import cache
 
 from agent.classify.evidence import Hit, LogEvidence
 from agent.classify.matcher import find
-from agent.classify.rule import CONFIDENCE, SILENT, Priority, Rule
+from agent.classify.rule import CONFIDENCE, SILENT, ExitFacts, Priority, Rule
 from agent.classify.scanner import LogScanner
 from agent.outcome import Failure
 from agent.reasons import REASONS, Reason
@@ -30,6 +30,8 @@ class Case:
     phase: Phase
     """The last phase that the launch reached."""
     is_phase_known: bool = True
+    stacks: bytes = b""
+    """Stacks of a launch that went silent, as far as they were taken."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Parameter by environment variable or by option (`--tp-size`), from the search space."""
 
@@ -111,9 +113,12 @@ def _applies(rule: Rule, case: Case, signals: frozenset[int]) -> bool:
     line = case.log.phase_line
     if rule.last_words and not (line and any(find(each, line.text.encode()) for each in rule.last_words)):
         return False
-    facts = rule.exit_facts
-    if facts is None:
-        return True
+    if rule.stacks and not any(find(each, case.stacks) for each in rule.stacks):
+        return False
+    return rule.exit_facts is None or _holds(rule.exit_facts, case, signals)
+
+
+def _holds(facts: ExitFacts, case: Case, signals: frozenset[int]) -> bool:
     return (
         (not facts.signals or not signals.isdisjoint(facts.signals))
         and (not facts.codes or case.end.code in facts.codes)
@@ -135,13 +140,14 @@ def _blames(winner: Hit, names: Mapping[str, str]) -> tuple[str, ...]:
     """Parameters that the line names, else those the rule names."""
     groups = winner.groups or {}
     named = [names[text] for group, text in groups.items() if group.startswith("env") and text in names]
-    options = [names.get(text) or _parameter(text) for group, text in groups.items() if group.startswith("option")]
+    options = [_parameter(text, names) for group, text in groups.items() if group.startswith("option")]
     return tuple(dict.fromkeys(named + options)) or winner.rule.blames
 
 
-def _parameter(option: str) -> str:
-    """The parameter's name as spaces write it."""
-    return option.lstrip("-").replace("-", "_")
+def _parameter(option: str, names: Mapping[str, str]) -> str:
+    """The space's name for an option, however the line spells it; without one, the option in the spelling of spaces."""
+    bare = option.lstrip("-").replace("-", "_")
+    return names.get("--" + bare.replace("_", "-"), bare)
 
 
 def _cure(winner: Hit) -> str:

@@ -60,7 +60,9 @@ every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def failure_of(log: Path, facts_of: str, rules: tuple[Rule, ...] = RULES) -> Failure:
     facts = {"phase": "init_distributed", "code": 1} | RECORDS["records"].get(facts_of, {})
     phase = Phase(facts.pop("phase"))
-    record = RunRecord(exit=Exit(**facts), phase=phase, wall_s=1.0, log_path=str(log))
+    stacks = FIXTURES / f"{facts_of}.stacks"
+    stacks_path = str(stacks) if stacks.is_file() else None
+    record = RunRecord(exit=Exit(**facts), phase=phase, wall_s=1.0, log_path=str(log), stacks_path=stacks_path)
     failure = classify(record, env_names=ENV_NAMES, rules=rules).failure
     assert failure is not None
     return failure
@@ -150,7 +152,7 @@ def test_patterns_need_little_work_for_each_byte() -> None:
     of_rules = [
         pattern
         for rule in RULES
-        for pattern in (*rule.any_of, *rule.none_of, *rule.above, *rule.frame, *rule.last_words)
+        for pattern in (*rule.any_of, *rule.none_of, *rule.above, *rule.frame, *rule.last_words, *rule.stacks)
     ]
     phases = [pattern for pattern, _ in PHASES]
     problems = [pattern_problem(each) for each in (*of_rules, *TELLING, *BENIGN, *READY, *STOP_ASKED, *phases)]

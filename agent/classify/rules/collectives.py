@@ -82,7 +82,8 @@ RULES = (
         reason=Reason.TOPOLOGY_UNSUPPORTED,
         any_of=(r"(?i:cuda error) \S*custom_all_reduce\w*\.(?:cuh?|hip):\d+ 'invalid",),
         blames=("allreduce",),
-        cure="The ranks cannot open each other's buffers: switch expandable_segments off, give the container host IPC, or "
+        cure="The ranks cannot open each other's buffers: switch expandable_segments off, give the container host "
+        "IPC, or "
         "run without custom all-reduce.",
         source="vLLM 0.5 to 0.33 csrc/custom_all_reduce.cuh, CUDACHECK around cudaIpcOpenMemHandle; SGLang sgl-kernel",
     ),

@@ -103,6 +103,31 @@ RULES = (
         priority=Priority.FOLLOW_UP,
     ),
     Rule(
+        code="P017",
+        name="stacks-stand-in-a-collective",
+        reason=Reason.COLLECTIVE_TIMEOUT,
+        stacks=(
+            r"(?i:\b(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|barrier)\w* \()",
+            r"distributed_c10d\.py|pynccl\w*\.py|\bnccl(?:AllReduce|AllGather|GroupEnd|CommInitRank)|libgloo|gloo::",
+        ),
+        exit_facts=ExitFacts(causes=("deadline", "no_progress")),
+        blames=("allreduce",),
+        cure="The ranks wait in a collective: the one whose stack differs is the one to look at; try NCCL only.",
+        source="py-spy 0.4 dump; torch 2.13 torch/distributed/distributed_c10d.py; vLLM 0.33 and SGLang 0.5.23 "
+        "pynccl.py",
+        priority=Priority.EXIT,
+    ),
+    Rule(
+        code="P018",
+        name="stacks-stand-in-a-compiler",
+        reason=Reason.SERVER_HANG,
+        stacks=(r"triton/(?:compiler|runtime/build)|torch/_inductor|flashinfer/jit|cpp_extension\.py|deep_gemm/jit",),
+        exit_facts=ExitFacts(causes=("deadline", "no_progress")),
+        cure="It was still compiling: a slow start and no hang; allow more time for a first start and keep the caches.",
+        source="py-spy 0.4 dump; triton 3.6, torch 2.13, FlashInfer 0.6: modules that only compile",
+        priority=Priority.EXIT,
+    ),
+    Rule(
         code="P015",
         name="silent-in-peer-access-check",
         reason=Reason.SERVER_HANG,

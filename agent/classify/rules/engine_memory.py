@@ -3,7 +3,7 @@
 import signal
 
 from agent.classify.rule import ExitFacts, Priority, Rule
-from agent.reasons import Reason
+from agent.reasons import Policy, Reason
 
 _LOADING = r"(?i:safetensors|checkpoint shards|load weight begin|starting to load model|load_weights|\bmmap\b)"
 
@@ -17,7 +17,6 @@ RULES = (
             r"larger than the (?:available KV cache memory|maximum number of tokens that can be stored in KV cache)",
             r"KV cache is needed, which is larger than",
             r"Not enough (?:GPU )?memory\b.{0,40}(?:mem-fraction-static|KV|cache|pool)",
-            r"Free memory on device .* is less than desired GPU memory utilization",
             r"(?:Prefill|Decode|Extend) out of memory\. Try to lower your batch size",
             r"(?:not enough|insufficient) .{0,30}(?:KV|kv) ?cache",
             r"max_total_num_tokens.{0,40}(?:too small|must be|is less|<= ?0)",
@@ -28,6 +27,16 @@ RULES = (
         source="vLLM 0.4 to 0.33 v1/core/kv_cache_utils.py, worker/utils.py; SGLang 0.3 to 0.5.23 model_runner.py",
     ),
     Rule(
+        code="M020",
+        name="gpu-not-free-enough",
+        reason=Reason.GPU_OOM,
+        any_of=(r"Free memory on device .* is less than desired GPU memory utilization",),
+        blames=("gpu_memory_utilization",),
+        cure="Somebody holds a part of the GPU, perhaps an earlier launch: end it, or ask for a smaller share.",
+        source="vLLM 0.8 to 0.33 v1/worker/gpu_worker.py and utils.py request_memory",
+        own_policy=Policy.RETRY_ONCE,  # what others held may be free by then
+    ),
+    Rule(
         code="M011",
         name="host-memory-below-request",
         reason=Reason.HOST_OOM,
@@ -35,7 +44,8 @@ RULES = (
             r"Available memory on node \d+ .* is less than",
             r"(?i:not enough (?:host|CPU|system) memory)",
             r"(?i:exceeds (?:the )?(?:available )?(?:host|CPU|system) memory)",
-            r"Failed to allocate (?:pinned|host) memory|cudaErrorHostMemory\w+|cudaHost(?:Alloc|Register)\b.*failed",
+            r"Failed to allocate (?:pinned|host) memory|cudaErrorHostMemory\w+|cudaHost(?:Alloc|Register)\b.*failed|"
+            r"memory.*cudaHost(?:Alloc|Reg)",
             r"Error while creating shared memory segment",
             r"node running low on memory|ray\.exceptions\.OutOfMemoryError",
             r"unable to mmap \d+ bytes",

@@ -2,7 +2,7 @@
 
 from agent.classify.lines import EXCEPTION_LINE
 from agent.classify.rule import ExitFacts, Priority, Rule
-from agent.reasons import Reason
+from agent.reasons import Policy, Reason
 
 _REFUSAL = r"(?:\b(?:Value|NotImplemented|Assertion|Runtime|Argument|Type)Error: |(?:Value|Assertion) error, ).*"
 _ABOUT_HARDWARE = r"(?i:capability|compute_?\d|\bsm_?\d{2,3}|\bGPUs? arch|current GPU|on this (?:device|GPU|platform))"
@@ -40,7 +40,8 @@ RULES = (
             + r"(?i:\binvalid (?:value|choice|argument|option|config\w*|combination|type|\w+ backend|\w+ size)\b)",
             _REFUSAL + r"(?i:\b(?:unknown|unsupported|unrecognized|invalid) (?:quantization|attention|speculative|"
             r"load format|kv.?cache|dtype|moe|backend|scheduler|parser|method|device|executor|option|argument)\w*\b)",
-            _REFUSAL + r"\b(?:is|are) (?:larger|greater|smaller|less) than\b",
+            _REFUSAL + r"\b(?:(?:is|are) (?:larger|greater|smaller|less) than|exceeds?)\b",
+            r"\bValueError: .*\brequires? ",
             _REFUSAL + r"(?i:\bplease (?:set|specify|use|provide|enable|disable|increase|decrease|reduce|add)\b)",
         ),
         none_of=(
@@ -172,6 +173,19 @@ RULES = (
         ),
         cure="This engine version cannot run this model: upgrade it, or use the model implementation of transformers.",
         source="vLLM 0.4 to 0.33 model_executor/models/registry.py; SGLang 0.3 to 0.5.23 models/registry.py",
+    ),
+    Rule(
+        code="C021",
+        name="value-refused",
+        reason=Reason.CONFIG_INVALID,
+        any_of=(r"\bValueError: ",),
+        none_of=(r"(?i:\bnans?\b|memory|leak|pickle|buffer|tensor|array|corrupt)",),
+        exit_facts=ExitFacts(causes=_NOT_OURS),
+        cure="The engines raise ValueError for a value they were given: look at the setting that the line is about.",
+        source="vLLM 0.4 to 0.33 and SGLang 0.3 to 0.5.23: by convention, checks of values; CPython 3.11 ValueError",
+        priority=Priority.BARE,
+        is_catch_all=True,
+        own_policy=Policy.CONFIRM_ONCE,  # the convention is not kept everywhere
     ),
     Rule(
         code="C020",

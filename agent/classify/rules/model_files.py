@@ -49,7 +49,7 @@ RULES = (
         reason=Reason.MODEL_LOAD,
         any_of=(
             r"(?:OSError|EnvironmentError|ValueError|Value error).*does not appear to have a file named",
-            r"No supported config format found",
+            r"No supported config format found|Error no file named",
             r"Cannot find any (?:model weights|safetensors|\S* ?weights)",
             r"(?i:no (?:model )?(?:weights|safetensors|checkpoint) (?:files? )?(?:were |was )?found)",
             r"Invalid repository ID or local directory",
