@@ -32,7 +32,7 @@ class Priority(IntEnum):
 
 
 SILENT = ("deadline", "no_progress", "unfinished")
-"""Ends of a wait in which nothing happened any more; `unfinished` is a log that just ends, of a launch nobody watched."""
+"""Ends of a wait in which nothing happened any more; `unfinished`: the log just ends, and nobody watched the launch."""
 
 CONFIDENCE: dict[Priority, float] = {
     Priority.SPECIFIC: 1.0,
