@@ -68,7 +68,7 @@ PHASES = (
     (r"\[torch_engine [\d.]+\] rank=\d+ phase=init_distributed", Phase.INIT_DISTRIBUTED),
     (
         r"ncclCommInitRank\w* comm|Found nccl from library|Connected all (?:rings|trees)|"
-        r"generating GPU P2P access cache|NCCL version \d",
+        r"generating GPU P2P access cache",
         Phase.INIT_DISTRIBUTED,
     ),
     (r"Load weight begin|Starting to load model|checkpoint shards:|Loading weights", Phase.LOAD_WEIGHTS),

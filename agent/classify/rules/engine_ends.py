@@ -32,13 +32,25 @@ RULES = (
             r"(?:Scheduler|[Ss]oft|\]) ?[Ww]atchdog timeout\b",
             r"(?i:timed out waiting for (?:the )?(?:engine|server|health|scheduler|detokenizer))",
             r"(?i:health check (?:failed|timed out)|did not (?:become ready|respond) (?:with)?in)",
-            r"Server .{0,40}(?:didn't|did not) (?:start|respond)",
+            r"Server .{0,40}(?:didn't|did not) (?:start|respond)|failed to (?:start|respond|become ready) within",
         ),
         none_of=(r"watchdog timeout \d+ s|\bTP\d+\S*\] ",),
         cure="The engine lives and does nothing: take stacks of every process (py-spy dump), and look for the "
         "slowest rank.",
         source="SGLang 0.5.7 to 0.5.23 utils/watchdog.py, http_server.py; vLLM 0.33 v1/engine/core_client.py",
         priority=Priority.SYMPTOM,
+    ),
+    Rule(
+        code="P019",
+        name="timeout-without-rule",
+        reason=Reason.SERVER_HANG,
+        any_of=(r"\b\w*Timeout(?:Error|Expired)?(?:: |:?$)",),
+        exit_facts=_NOT_OURS,
+        cure="Something was waited for in vain: take stacks of every process (py-spy dump) while it waits, and "
+        "repeat once.",
+        source="CPython 3.11 TimeoutError and its kin, raised by whoever waits",
+        priority=Priority.BARE,
+        is_catch_all=True,
     ),
     Rule(
         code="P012",

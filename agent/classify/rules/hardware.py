@@ -12,8 +12,9 @@ RULES = (
             r"(?i:requires? .{0,60}(?:compute capability|capability >|\bsm_?\d{2,3}\b|Hopper|Blackwell|Ampere))",
             r"(?i:only (?:supports?|supported|available|works?|runs?|implemented|compatible).{0,50}"
             r"(?:compute capability|\bsm_?\d{2,3}\b|Hopper|Blackwell|Ampere|H100|B200))",
-            r"(?i:not (?:yet )?(?:supported|implemented|compatible|available) (?:on|for|with) .{0,40}"
+            r"(?i:not (?:yet )?(?:supported|implemented|compatible|available) (?:on|in|for|with) .{0,40}"
             r"(?:current GPU|this GPU|this device|compute capability|\bsm_?\d{2,3}\b|GPU arch|architecture))",
+            r"No compiled \w+ for (?:a |this )?(?:compute )?capability",
             r"with CUDA capability sm_\d+ is not compatible",
             r"(?i:minimum capability|capability \(?\d+, ?\d+\)? \(too old\)|(?:device|"
             r"compute) capability .{0,30}not supported)",
@@ -71,7 +72,7 @@ RULES = (
             r"\b(?:CUDA|CUDART|HIP)(?: driver| runtime)? error:? ",
             r"\b(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|HIPBLAS)_STATUS_[A-Z_]+",
             r"(?i:cudnn error|cublas error|cublasLt?\w* failed)",
-            r"Triton Error \[CUDA\]",
+            r"Triton Error \[CUDA\]|pointer resides on host memory",
             r"\bcudaError[A-Z]\w+|\bCUDA_ERROR_[A-Z_]+|\bhipError[A-Z]\w+",
             r"failed with error (?:code )?(?:invalid|unspecified|an illegal|misaligned|too many|unknown|operation)",
             r"\bCuda error\b.*'",
