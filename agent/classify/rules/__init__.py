@@ -21,6 +21,7 @@ from agent.classify.rules import (
     settings,
     symmetric_memory,
     torch_distributed,
+    vocabulary,
 )
 
 FAMILIES: tuple[tuple[Rule, ...], ...] = (
@@ -43,5 +44,6 @@ FAMILIES: tuple[tuple[Rule, ...], ...] = (
     settings.RULES,
     symmetric_memory.RULES,
     torch_distributed.RULES,
+    vocabulary.RULES,
 )
 """Every family; the order has no meaning."""
