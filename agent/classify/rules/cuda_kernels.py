@@ -24,6 +24,7 @@ RULES = (
             r"an illegal memory access was encountered",
             r"device-side assert triggered",
             r"\.cu\w*:\d+: .*Assertion .* failed",
+            r"Memory access fault by GPU",
             r"an illegal instruction was encountered",
             r"misaligned address",
             r"unspecified launch failure",

@@ -37,7 +37,7 @@ RULES = (
         reason=Reason.ASSERTION,
         any_of=(
             r"Runtime check failed at |\bTORCH_CHECK\b|\bCheck failed\b|CHECK failed",
-            r"Error in function '\w+' at ",
+            r"Error in function '\w+' at |Internal Error: Invalid configuration|\bNUM_MMA_\w+=",
             r"(?i:unsupported (?:head_?(?:dim|size)|num_?heads|page_?size|topk|block_?size|dtype|hidden|group|tile|"
             r"max_mma)\w*)",
             r"(?i:(?:head[_ ]?(?:dim|size)|num[_ ]?heads|page[_ ]?size|hidden[_ ]?size|"

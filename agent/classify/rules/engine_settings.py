@@ -41,7 +41,7 @@ RULES = (
             _REFUSAL + r"(?i:\b(?:unknown|unsupported|unrecognized|invalid) (?:quantization|attention|speculative|"
             r"load format|kv.?cache|dtype|moe|backend|scheduler|parser|method|device|executor|option|argument)\w*\b)",
             _REFUSAL + r"\b(?:(?:is|are) (?:larger|greater|smaller|less) than|exceeds?)\b",
-            r"\bValueError: .*\brequires? ",
+            r"\bValueError: .*\brequires? |(?:Value|Assertion)Error: .*\bexpects? .*\bto be\b",
             _REFUSAL + r"(?i:\bplease (?:set|specify|use|provide|enable|disable|increase|decrease|reduce|add)\b)",
         ),
         none_of=(

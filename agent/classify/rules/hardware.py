@@ -14,6 +14,7 @@ RULES = (
             r"(?:compute capability|\bsm_?\d{2,3}\b|Hopper|Blackwell|Ampere|H100|B200))",
             r"(?i:not (?:yet )?(?:supported|implemented|compatible|available) (?:on|in|for|with) .{0,40}"
             r"(?:current GPU|this GPU|this device|compute capability|\bsm_?\d{2,3}\b|GPU arch|architecture))",
+            r"No supported CUDA architectures|on (?:Ampere|Ada|Hopper|Blackwell)\S* .{0,20}only supports",
             r"No compiled \w+ for (?:a |this )?(?:compute )?capability",
             r"with CUDA capability sm_\d+ is not compatible",
             r"(?i:minimum capability|capability \(?\d+, ?\d+\)? \(too old\)|(?:device|"
