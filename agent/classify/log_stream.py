@@ -18,10 +18,12 @@ PIECE_BYTES = 64 * 1024
 OVERLAP_BYTES = 512
 """Bytes of a piece that the next one repeats, so that no message is lost where the line was cut."""
 
-_ANSI = re.compile(rb"\x1b\[[0-9;:?]*[a-zA-Z]|(?m:^)\[[0-9;]{1,8}m")
-"""Colour codes; pasted logs often lost the escape byte at the start of a line."""
-_RANK_PREFIX = re.compile(rb"(?m:^)(?:\[rank\d{1,5}\]:?[ \t]?){1,3}")
-_MIGHT_BE_ANSI = re.compile(rb"\x1b|(?m:^)\[[0-9;]{1,8}m")
+# Each begins with plain text, which is what makes them fast on megabytes without any of it.
+_ANSI = re.compile(rb"\x1b\[[0-9;:?]*[a-zA-Z]")
+_COLOUR_WITHOUT_ESCAPE = re.compile(rb"\n\[[0-9;]{1,8}m")
+"""Pasted logs often lost the escape byte."""
+_RANK_AT_START = re.compile(rb"(?:\[rank\d{1,5}\]:?[ \t]?){1,3}")
+_RANK_PREFIX = re.compile(rb"\n\[rank\d{1,5}\]:?[ \t]?(?:\[rank\d{1,5}\]:?[ \t]?){0,2}")
 
 
 class ByteSource(Protocol):
@@ -53,7 +55,9 @@ class Block:
         """Yield the non-empty lines; a progress bar redraws its line, and what came between is still a message."""
         for offset, raw in enumerate(self.text.split(b"\n")):
             for part in raw.split(b"\r") if b"\r" in raw else (raw,):
-                content = _RANK_PREFIX.sub(b"", part).rstrip() if part.startswith(b"[rank") else part.rstrip()
+                content = (
+                    _RANK_AT_START.sub(b"", part, count=1).rstrip() if part.startswith(b"[rank") else part.rstrip()
+                )
                 if content:
                     yield StreamLine(self.number + offset, content)
 
@@ -118,5 +122,8 @@ def _pieces(number: int, line: bytes) -> Iterator[Block]:
 
 
 def _clean(raw: bytes) -> bytes:
-    text = _ANSI.sub(b"", raw) if _MIGHT_BE_ANSI.search(raw) else raw
-    return _RANK_PREFIX.sub(b"", text) if b"[rank" in text else text
+    text = b"\n" + (_ANSI.sub(b"", raw) if b"\x1b" in raw else raw)
+    text = _COLOUR_WITHOUT_ESCAPE.sub(b"\n", text)
+    if b"[rank" in text:
+        text = _RANK_PREFIX.sub(b"\n", text)
+    return text[1:]
