@@ -16,7 +16,7 @@ from agent.judge import judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
-from agent.propose.order import Launches, Stop, propose
+from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.requests import request_of
 from agent.store.study_store import ASKED, BUDGET, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
@@ -26,6 +26,8 @@ from runners.ray_pool import Lost, RayPool, Running
 from search_spaces import Assignment
 
 POLL_S = 0.2
+WISHES_S = 0.5
+"""How old the user's wishes (more budget, an assignment to try) may be when something is proposed."""
 CANCEL_S = 15.0
 """How long a running trial may take to clean up after itself when it is interrupted."""
 
@@ -82,7 +84,8 @@ class Campaign:
         space = self.store.manifest.space
         self._charter = Charter(space, self.store.manifest.facts)
         self._sampler = Sampler(space)
-        self._wishes = read_wishes(self.store)
+        self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
+        self._history: tuple[tuple[int, Wishes], History] | None = None
 
     def run(self) -> Stop:
         """Run the study until its proposer stops it, somebody interrupts it, or its time is up."""
@@ -92,8 +95,7 @@ class Campaign:
                 return Stop(f"interrupted by {self.interruption}", resumable=True)
             if self.deadline is not None and time.monotonic() > self.deadline and not self.in_flight:
                 return Stop("the time budget is spent", resumable=True)
-            self._wishes = read_wishes(self.store)
-            proposal = propose(self.history(), self._sampler) if self._may_start() else None
+            proposal = self._propose() if self._may_start() else None
             if isinstance(proposal, Stop):
                 return proposal
             if isinstance(proposal, Launches):
@@ -101,8 +103,19 @@ class Campaign:
             else:
                 self._wait()
 
+    def _propose(self) -> Proposal:
+        if time.monotonic() - self._wished_at > WISHES_S:
+            self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
+        return propose(self.history(), self._sampler)
+
     def history(self) -> History:
-        """Return the study as the proposer sees it."""
+        """Return the study as the proposer sees it; the same object as long as nothing has changed."""
+        state = (self.store.version, self._wishes)
+        if self._history is None or self._history[0] != state:
+            self._history = (state, self._fresh_history())
+        return self._history[1]
+
+    def _fresh_history(self) -> History:
         manifest, trials, probes = self.store.manifest, self.store.trials(), self.store.probes()
         return History(
             settings=manifest.settings,

@@ -14,7 +14,7 @@ from agent.deadends.observation import trial_label
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
 from agent.store.trial import Kind, Trial
-from agent.summary import StudySummary, summarise
+from agent.summary import changes_from, summarise
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +34,7 @@ class LiveView:
     def __init__(self, console: Console, history: History, name: str) -> None:
         self._console = console
         self._name = name
-        self._summary = summarise(history, name)
+        self._history = history
         self._running: tuple[Trial, ...] = ()
         self._started = self._drawn = time.monotonic()
         self._closed_here = 0
@@ -62,10 +62,10 @@ class LiveView:
         """Print the trial's line and bring the figures up to date."""
         self._running = tuple(other for other in self._running if trial_label(other) != trial_label(trial))
         self._closed_here += trial.work.kind is not Kind.PROBE
-        known = {found.id for found in self._summary.atlas.dead_ends}
-        self._summary = summarise(history, self._name)
+        known = {found.id for found in self._history.atlas.dead_ends}
+        self._history = history
         self._print_trial(trial)
-        for found in self._summary.atlas.dead_ends:
+        for found in history.atlas.dead_ends:
             if found.id not in known:
                 self._print_dead_end(found)
         self._draw()
@@ -96,13 +96,13 @@ class LiveView:
     def _print_trial(self, trial: Trial) -> None:
         from rich.text import Text
 
-        result, colour = _result(trial, self._summary)
+        result, colour = _result(trial, self._history)
         head = Text.assemble(
             f"{trial_label(trial):>5} {trial.work.kind.value:<8} ",
             (f"{result:<{RESULT_WIDTH}} ", colour),
             (f"{_seconds(trial):>6}  ", "dim"),
         )
-        self._print(head, Text(self._summary.changes(trial.work.resolved)))
+        self._print(head, Text(self._changes(trial)))
         if evidence := _evidence(trial):
             self._print(Text(" " * INDENT), Text(evidence, "dim"))
 
@@ -114,7 +114,7 @@ class LiveView:
     def _status(self) -> Text:
         from rich.text import Text
 
-        summary, now = self._summary, self._now()
+        summary, now = summarise(self._history, self._name), self._now()
         best = f"{summary.best.mean:.1f} tok/s ({summary.changes(summary.best.assignment)})" if summary.best else "none"
         figures = f"{summary.spent}/{summary.budget} launches   best {best}   dead ends {len(summary.atlas.dead_ends)}"
         return Text(f"{now}\n{figures}   {self._eta()}", style="cyan", overflow="ellipsis", no_wrap=True)
@@ -124,18 +124,21 @@ class LiveView:
             return "choosing what to run next"
         trial = self._running[0]
         more = f"and {len(self._running) - 1} more" if len(self._running) > 1 else ""
-        what = f"{trial.work.stage}: {self._summary.changes(trial.work.resolved)}"
+        what = f"{trial.work.stage}: {self._changes(trial)}"
         return " ".join(filter(None, (trial_label(trial), more, _phase(Path(trial.artifact_dir)), what)))
+
+    def _changes(self, trial: Trial) -> str:
+        return changes_from(self._history.default, trial.work.resolved)
 
     def _eta(self) -> str:
         if not self._closed_here:
             return ""
         each = (time.monotonic() - self._started) / self._closed_here
-        left = max(self._summary.budget - self._summary.spent, 0) * each
+        left = max(self._history.budget - self._history.spent, 0) * each
         return f"about {left / 60:.0f} min left" if left >= 90 else f"about {left:.0f} s left"
 
 
-def _result(trial: Trial, summary: StudySummary) -> tuple[str, str]:
+def _result(trial: Trial, history: History) -> tuple[str, str]:
     """Return what came of a trial, and its colour."""
     outcome = trial.outcome
     if outcome is None or outcome.kind is OutcomeKind.INTERRUPTED:
@@ -146,7 +149,8 @@ def _result(trial: Trial, summary: StudySummary) -> tuple[str, str]:
         return "stopped: clearly slower", "yellow"
     if trial.work.kind is Kind.PROBE:
         return f"{outcome.value:>6.0f} µs a verify pass", "green"
-    gain = f" {outcome.value / summary.baseline.mean:.2f}×" if summary.baseline is not None else ""
+    baseline = history.baseline_key
+    gain = f" {outcome.value / history.mean(baseline):.2f}×" if baseline is not None else ""
     return f"{outcome.value:>8.1f} tok/s{gain}", "green"
 
 

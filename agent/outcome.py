@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 
 from agent.reasons import Policy, Reason
@@ -47,3 +48,5 @@ class Outcome(Frozen):
     For a probe: communication time of a verify pass in microseconds."""
     failure: Failure | None = None
     note: str = ""
+    closed_at: datetime | None = None
+    """When the trial was closed; set by the store, in the same write as the rest."""

@@ -71,8 +71,13 @@ class StudySummary:
 
     def changes(self, assignment: Assignment) -> str:
         """Return how an assignment differs from the engine's default, in words."""
-        changed = [f"{name}={_text(value)}" for name, value in assignment.items() if value != self.default[name]]
-        return " ".join(changed) or "default"
+        return changes_from(self.default, assignment)
+
+
+def changes_from(default: Assignment, assignment: Assignment) -> str:
+    """Return how an assignment differs from the default, in words."""
+    changed = [f"{name}={_text(value)}" for name, value in assignment.items() if value != default[name]]
+    return " ".join(changed) or "default"
 
 
 def summarise(history: History, name: str) -> StudySummary:

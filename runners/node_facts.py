@@ -1,11 +1,13 @@
 """What a node is: processors, memory, GPUs and how they are linked, driver and library versions.
 
-Meant for a fresh process (`python -m runners.node_facts`): it imports torch, and what that leaves behind must not
+Meant for a fresh process (`python -m runners.node_facts`), so that what the drivers' libraries leave behind does not
 meet a trial.
 """
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
 import os
 import platform
@@ -139,19 +141,44 @@ def _virtualization() -> str | None:
 
 
 def _torch_facts() -> dict[str, JSON]:
-    facts: dict[str, JSON] = dict.fromkeys(("torch", "cuda", "nccl", "gloo_available"))
-    try:
-        import torch
-        import torch.distributed as dist
-    except UNREADABLE:
-        return facts
+    """Return what torch was built with, from its version file: importing it would take longer than all the rest."""
+    built = _fact(_torch_version_file)
+    if not isinstance(built, dict):
+        return dict.fromkeys(("torch", "cuda", "nccl"))
+    nccl = None if built.get("cuda") is None else _fact(_packaged_nccl) or _fact(_compiled_nccl)
+    return {"torch": built.get("__version__"), "cuda": built.get("cuda"), "nccl": nccl}
+
+
+def _torch_version_file() -> JSON:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return None
+    tree = ast.parse(Path(spec.origin).with_name("version.py").read_text(encoding="utf-8"))
+    assignments = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    return {_target(node): value for node in assignments if isinstance(value := _constant(node), str)}
+
+
+def _constant(node: ast.Assign | ast.AnnAssign) -> object:
+    return node.value.value if isinstance(node.value, ast.Constant) else None
+
+
+def _target(node: ast.Assign | ast.AnnAssign) -> str:
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _packaged_nccl() -> JSON:
+    """Return the version of the NCCL that torch's wheels bring as a package."""
+    names = [name for name in PACKAGES if name.startswith("nvidia-nccl")]
+    return next((version for name in names if (version := _fact(partial(_package_version, name))) is not None), None)
+
+
+def _compiled_nccl() -> JSON:
+    """Return the version of an NCCL that was built into torch itself."""
+    import torch
+
     nccl_version: Callable[[], tuple[int, ...]] = torch.cuda.nccl.version
-    return {
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "nccl": _fact(lambda: ".".join(str(part) for part in nccl_version())),
-        "gloo_available": _fact(lambda: dist.is_available() and dist.is_gloo_available()),
-    }
+    return ".".join(str(part) for part in nccl_version())
 
 
 def _compilers() -> JSON:

@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from runners.contract import EngineSettings, RunRecord, TrialRequest
@@ -57,6 +57,7 @@ class RayPool:
     def __init__(self, address: str | None = None, *, num_cpus: int | None = None) -> None:
         self._address = address
         self._num_cpus = num_cpus
+        self._task: Any = None
         self._folder: SessionFolder | None = None
 
     def start(self) -> None:
@@ -110,7 +111,9 @@ class RayPool:
         """Start a batch of requests of one rung as one task and return at once."""
         import ray
 
-        task = ray.remote(max_retries=0, **_resources(requests[0].settings))(execute)
+        if self._task is None:
+            self._task = ray.remote(max_retries=0)(execute)
+        task = self._task.options(**_resources(requests[0].settings))
         return Running(task.remote([request.model_dump_json() for request in requests]), tuple(requests))
 
     def wait(self, running: Sequence[Running], timeout_s: float) -> list[Running]:

@@ -7,12 +7,12 @@ that differs in kind, go on to real launches (step 5).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from agent.propose.history import History
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
-from search_spaces import Assignment, Scalar
+from search_spaces import Assignment, Scalar, changed_parameters
 
 BATCH = 8
 """Probes handed out together: few enough that what one batch rules out saves probes of the next."""
@@ -35,7 +35,8 @@ def propose(history: History) -> tuple[Work, ...]:
     works: dict[str, Work] = {}
     for wave in (_single_changes, _combinations):
         for candidate in wave(history, history.base):
-            if (work := history.admit(candidate, Kind.PROBE, "collectives", base=history.base)) is not None:
+            work = history.admit(candidate, Kind.PROBE, "collectives", base=history.base)
+            if work is not None and not _asks_more(history, candidate, works.values()):
                 works.setdefault(work.identity, work)
         if works:
             break
@@ -57,6 +58,17 @@ def promoted(history: History) -> list[Assignment]:
     kinds = {found[leading] for found in best} if leading else set()
     other = next((found for found in ranked[PROMOTED:] if leading and found[leading] not in kinds), None)
     return best if other is None else [*best, other]
+
+
+def _asks_more(history: History, candidate: Assignment, batch: Iterable[Work]) -> bool:
+    """Return whether the batch holds the same with less of an ordered parameter: if that fails, this need not run."""
+    base = history.base or candidate
+    for name in history.space.probe_parameters:
+        for other in batch if history.space.parameters[name].monotone else ():
+            changed = changed_parameters(other.requested, candidate)
+            if changed == (name,) and float(base[name]) < float(other.requested[name]) < float(candidate[name]):
+                return True
+    return False
 
 
 def _most_probes(history: History) -> int:

@@ -41,15 +41,25 @@ class History:
     ruled_out: Counter[str] = field(default_factory=Counter)
     """Candidates that were not launched, by why: a tally for the reader, which no decision looks at."""
 
+    @cached_property
+    def launches(self) -> tuple[Trial, ...]:
+        """Launches at the top rung that count, with those in flight."""
+        return tuple(trial for trial in self.trials if trial.counts or not trial.is_closed)
+
     @property
     def spent(self) -> int:
-        """Launches at the top rung that count, with those in flight."""
-        return sum(trial.counts or not trial.is_closed for trial in self.trials)
+        """How many launches of the budget are used up, with those in flight."""
+        return len(self.launches)
+
+    @cached_property
+    def num_in_flight(self) -> int:
+        """How many launches and probes are running."""
+        return sum(not trial.is_closed for trial in (*self.trials, *self.probes))
 
     @cached_property
     def identities(self) -> frozenset[str]:
         """Identities of the launches that are closed or in flight: none of them may run again."""
-        return frozenset(trial.work.identity for trial in self.trials if trial.counts or not trial.is_closed)
+        return frozenset(trial.work.identity for trial in self.launches)
 
     @cached_property
     def probed(self) -> frozenset[str]:
@@ -127,7 +137,7 @@ class History:
 
     def seed_for(self, purpose: str) -> int:
         """Return a 32-bit seed derived like that of `random`."""
-        counted = sum(trial.counts for trial in self.trials)
+        counted = sum(trial.is_closed for trial in self.launches)
         text = f"{self.settings.seed}/{purpose}/{counted}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 

@@ -115,4 +115,4 @@ def _is_mine(history: History, trial: Trial) -> bool:
 
 
 def _in_flight(history: History) -> bool:
-    return any(not trial.is_closed for trial in (*history.trials, *history.probes))
+    return history.num_in_flight > 0

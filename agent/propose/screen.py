@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from agent.propose import collectives
 from agent.propose.history import History
 from agent.store.trial import Kind, Work
-from search_spaces import Assignment, Parameter, Scalar
+from search_spaces import Assignment, Scalar
 
 
 def propose(history: History) -> Work | None:
     """Return the next single change worth a launch, or None when they are done or their share is spent."""
-    spent = sum(trial.work.kind is Kind.SCREEN for trial in history.trials if trial.counts or not trial.is_closed)
+    spent = sum(trial.work.kind is Kind.SCREEN for trial in history.launches)
     if history.incumbent is None or spent >= int(history.settings.screen_share * history.budget):
         return None
     for candidate in collectives.promoted(history):
@@ -29,13 +30,13 @@ def _changes(history: History, incumbent: Assignment) -> Iterator[Assignment]:
     for name, parameter in history.space.parameters.items():
         if parameter.seen_by_probe and not parameter.effect_beyond_collectives and history.probes:
             continue  # settled at the probe rung
-        for value in _spread(parameter, incumbent[name]):
+        for value in _spread(parameter.domain, incumbent[name]):
             yield {**incumbent, name: value}
 
 
-def _spread(parameter: Parameter, here: Scalar) -> list[Scalar]:
+@lru_cache(maxsize=1024)
+def _spread(domain: tuple[Scalar, ...], here: Scalar) -> tuple[Scalar, ...]:
     """Order a parameter's other values so that each next one is as far as possible from those before it."""
-    domain = list(parameter.domain)
     taken = [domain.index(here)] if here in domain else [0]
     rest = [index for index in range(len(domain)) if index not in taken]
     order: list[Scalar] = []
@@ -44,4 +45,4 @@ def _spread(parameter: Parameter, here: Scalar) -> list[Scalar]:
         rest.remove(farthest)
         taken.append(farthest)
         order.append(domain[farthest])
-    return order
+    return tuple(order)

@@ -5,9 +5,8 @@ A study NAME has a companion NAME/probes in the same storage for everything that
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -15,16 +14,17 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from agent.errors import StorageError, UsageError
-from agent.outcome import Outcome, OutcomeKind
+from agent.outcome import Outcome
 from agent.redaction import redact_text
 from agent.store.distributions import distributions_of
 from agent.store.manifest import Manifest
+from agent.store.stored_trial import final_state, trial_of
 from agent.store.trial import Kind, Lease, Trial, Work
 from runners import RunRecord
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
-    from optuna.trial import FrozenTrial, TrialState
+    from optuna.trial import FrozenTrial
 
 PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
@@ -108,6 +108,8 @@ class StudyStore:
         self._distributions = distributions_of(self.manifest.space)
         self._trials: dict[str, dict[int, Trial]] = {study: {} for study in self._ids}
         self._trial_ids: dict[tuple[str, int], int] = {}
+        self.version = 0
+        """Grows with every change of a trial, so that what is derived from the trials need not be derived twice."""
         self.refresh()
 
     @classmethod
@@ -150,14 +152,8 @@ class StudyStore:
         from optuna.trial import TrialState, create_trial
 
         study = self.name + PROBES if work.kind is Kind.PROBE else self.name
-        attributes = {
-            "kind": work.kind.value,
-            "identity": work.identity,
-            "work": work.model_dump(mode="json"),
-            "cookie": cookie,
-            "lease": lease.model_dump(mode="json"),
-            "artifact_dir": artifact_dir,
-        }
+        launch = {"cookie": cookie, "lease": lease.model_dump(mode="json"), "artifact_dir": artifact_dir}
+        attributes = {"work": work.model_dump(mode="json"), "launch": launch}
         template = create_trial(
             state=TrialState.RUNNING,
             params=dict(work.requested),
@@ -166,26 +162,31 @@ class StudyStore:
         )
         with storage_errors(self.url):
             trial_id = self._storage.create_new_trial(self._ids[study], template_trial=template)
-            template.number = self._storage.get_trial_number_from_id(trial_id)
+            template.number = self._number_of(trial_id, study)
         template._trial_id = trial_id
         return self._keep(study, template)
 
     def close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> Trial:
         """Write the evidence, then tell the state. Raises StorageError when the trial was closed by somebody else."""
         trial_id = self._trial_ids[trial.study, trial.number]
+        final = outcome.model_copy(update={"closed_at": datetime.now(UTC)})
         with storage_errors(self.url):
             if record is not None:
                 self._storage.set_trial_user_attr(trial_id, "record", record.model_dump(mode="json"))
-            self._storage.set_trial_user_attr(trial_id, "outcome", outcome.model_dump(mode="json"))
-        return self.tell(trial, outcome)
+            self._storage.set_trial_user_attr(trial_id, "outcome", final.model_dump(mode="json"))
+            self._set_state(trial_id, final)
+        return self._remember(trial.closed(final, record))
 
     def tell(self, trial: Trial, outcome: Outcome) -> Trial:
         """Set the final state of a trial whose evidence is already stored."""
         trial_id = self._trial_ids[trial.study, trial.number]
-        state, values = _final_state(outcome)
         with storage_errors(self.url):
-            self._storage.set_trial_state_values(trial_id, state, values)
+            self._set_state(trial_id, outcome)
             return self._keep(trial.study, self._storage.get_trial(trial_id))
+
+    def _set_state(self, trial_id: int, outcome: Outcome) -> None:
+        state, values = final_state(outcome)
+        self._storage.set_trial_state_values(trial_id, state, values)
 
     def attributes(self) -> dict[str, object]:
         """Return the mutable attributes of the study: budget, owner, assignments the user asked for."""
@@ -201,47 +202,22 @@ class StudyStore:
         with storage_errors(self.url):
             self._storage.set_study_user_attr(self._ids[self.name], name, value)
 
+    def _number_of(self, trial_id: int, study: str) -> int:
+        """Return a new trial's number: nearly always the next one, which the storage can confirm from memory."""
+        expected = max(self._trials[study], default=-1) + 1
+        try:
+            if self._storage.get_trial_id_from_study_id_trial_number(self._ids[study], expected) == trial_id:
+                return expected
+        except KeyError:  # somebody else stored a trial meanwhile
+            pass
+        return self._storage.get_trial_number_from_id(trial_id)
+
     def _keep(self, study: str, stored: FrozenTrial) -> Trial:
         trial = trial_of(study, stored).model_copy(update={"facts": self.manifest.facts})
         self._trial_ids[study, stored.number] = stored._trial_id
-        self._trials[study][stored.number] = trial
+        return self._remember(trial)
+
+    def _remember(self, trial: Trial) -> Trial:
+        self._trials[trial.study][trial.number] = trial
+        self.version += 1
         return trial
-
-
-def trial_of(study: str, stored: FrozenTrial) -> Trial:
-    """Return a stored Optuna trial as ours."""
-    attributes: Mapping[str, object] = stored.user_attrs
-    return Trial.model_validate(
-        {
-            "study": study,
-            "number": stored.number,
-            "work": attributes["work"],
-            "cookie": attributes["cookie"],
-            "lease": attributes["lease"],
-            "artifact_dir": attributes["artifact_dir"],
-            "started_at": _utc(stored.datetime_start),
-            "closed_at": _utc(stored.datetime_complete) if stored.state.is_finished() else None,
-            "outcome": attributes.get("outcome"),
-            "record": attributes.get("record"),
-        }
-    )
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    # Optuna stores local time without a zone.
-    return None if moment is None else moment.astimezone(UTC)
-
-
-def _final_state(outcome: Outcome) -> tuple[TrialState, list[float] | None]:
-    from optuna.trial import TrialState
-
-    if outcome.kind is OutcomeKind.MEASURED and outcome.value is not None:
-        return TrialState.COMPLETE, [outcome.value]
-    if outcome.kind in (OutcomeKind.FAILED, OutcomeKind.SLOWER):
-        return TrialState.PRUNED, None
-    return TrialState.FAIL, None
-
-
-def as_json(value: object) -> str:
-    """Return the canonical JSON text of a value made of JSON types."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -94,6 +94,10 @@ class Trial(Frozen):
     facts: Mapping[str, object] = {}
     """Facts of the node it ran on."""
 
+    def closed(self, outcome: Outcome, record: RunRecord | None) -> Trial:
+        """Return this trial with its evidence and end."""
+        return self.model_copy(update={"outcome": outcome, "record": record, "closed_at": outcome.closed_at})
+
     @property
     def is_closed(self) -> bool:
         """True once the trial was told; a closed trial never changes."""

@@ -15,7 +15,7 @@ from agent.mirror.runs import run_of
 from agent.outcome import Outcome, OutcomeKind
 from agent.recovery import own_lease
 from agent.store.distributions import distributions_of
-from agent.store.study_store import trial_of
+from agent.store.stored_trial import trial_of
 from agent.store.trial import Kind, Work
 from runners import Deadlines, EngineSettings, Rung, TrialRequest, Workload
 from search_spaces import load_space
@@ -46,13 +46,12 @@ def main(folder: Path, trials: int) -> None:
         value = record.measurement.levels[0].output_tok_per_s
         outcome = Outcome(kind=OutcomeKind.MEASURED, value=value)
         trial.set_user_attr("work", work.model_dump(mode="json"))
-        trial.set_user_attr("cookie", "0" * 32)
-        trial.set_user_attr("lease", lease.model_dump(mode="json"))
-        trial.set_user_attr("artifact_dir", str(folder / str(trial.number)))
+        launch = {"cookie": "0" * 32, "lease": lease.model_dump(mode="json"), "artifact_dir": str(folder)}
+        trial.set_user_attr("launch", launch)
         trial.set_user_attr("record", record.model_dump(mode="json"))
         trial.set_user_attr("outcome", outcome.model_dump(mode="json"))
         study.tell(trial, value)
-        _log(client, experiment, study, trial.number)
+        _log(client, experiment, study._storage.get_trial(trial._trial_id))
 
 
 def _request(number: int, assignment: dict[str, bool | int | float | str], folder: Path) -> TrialRequest:
@@ -70,9 +69,9 @@ def _request(number: int, assignment: dict[str, bool | int | float | str], folde
     )
 
 
-def _log(client: mlflow.MlflowClient, experiment: str, study: optuna.Study, number: int) -> None:
+def _log(client: mlflow.MlflowClient, experiment: str, trial: optuna.trial.FrozenTrial) -> None:
     """Log one run: the same names and values as the mirror's, in as few calls as the client's own interface allows."""
-    run = run_of(trial_of("bare", study._storage.get_trial(study.trials[number]._trial_id)))
+    run = run_of(trial_of("bare", trial))
     run_id = client.create_run(experiment, start_time=run.start_ms, run_name=run.name).info.run_id
     metrics = [Metric(point.name, point.value, run.start_ms, point.step) for point in run.metrics]
     params = [Param(name, value) for name, value in run.params.items()]

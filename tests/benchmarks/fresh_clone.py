@@ -26,6 +26,7 @@ def run(budget: int) -> dict[str, object]:
         clone = Path(folder) / "clone"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
         environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "AGENT_HOME")}
+        environment["PIP_NO_CACHE_DIR"] = "1"
         started = time.monotonic()
         subprocess.run(["make", "search", f"BUDGET={budget}"], cwd=clone, env=environment, check=True)
         seconds = time.monotonic() - started

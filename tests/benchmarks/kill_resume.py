@@ -24,6 +24,8 @@ import click
 
 ENGINE = "tests.support.synthetic_engine:ProcessSyntheticEngine"
 ROOT = Path(__file__).parents[2]
+LONGEST_LIFE_S = 8.0
+"""An agent is killed within this time of its start: Ray needs about four seconds of it, a launch half a second."""
 RAY_GRACE_S = 90.0
 """Ray's own agents may take this long to notice that their cluster is gone."""
 
@@ -52,7 +54,9 @@ def run(kills: int, budget: int, seed: int, folder: Path) -> Finding:
     start = _command("search", home, "--budget", str(budget), *_ENGINE_OPTIONS)
     done = 0
     for _ in range(kills):
-        done += _killed(start if not _exists(home) else _command("resume", home), generator.uniform(1.0, 14.0))
+        done += _killed(
+            start if not _exists(home) else _command("resume", home), generator.uniform(1.0, LONGEST_LIFE_S)
+        )
     while not _finished(home):
         subprocess.run(
             start if not _exists(home) else _command("resume", home), check=True, stdout=subprocess.DEVNULL, cwd=ROOT

@@ -16,7 +16,7 @@ from runners.node_facts import collect, summary_lines
 NAMES = {
     *("hostname", "kernel", "os", "cpu_model", "num_cpus", "memory_bytes", "memory_limit", "shm_bytes", "python"),
     *("virtualization", "gpu_count", "gpu_names", "gpu_arch", "gpu_memory_bytes", "gpu_uuids", "driver", "cuda_driver"),
-    *("links", "p2p", "torch", "cuda", "nccl", "gloo_available", "compiler", "packages"),
+    *("links", "p2p", "torch", "cuda", "nccl", "compiler", "packages"),
 }
 
 

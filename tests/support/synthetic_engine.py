@@ -87,7 +87,7 @@ CHILD = """
 import subprocess, sys, time
 for _ in range(2):
     subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"], start_new_session=True)
-time.sleep(0.15)
+time.sleep(0.4)
 """
 
 
