@@ -23,7 +23,7 @@ def judge(
         baseline: What the baseline measured, or None while there is none.
         interruptions: How often this very work ended by the harness's own fault before.
     """
-    outcome = classify(record, env_names=space.env_names)
+    outcome = classify(record, env_names=space.env_names | space.flag_names)
     if outcome.kind is OutcomeKind.MEASURED and trial.work.rung is Rung.FULL:
         return _with_output_check(outcome, record, baseline)
     failure = outcome.failure

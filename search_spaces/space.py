@@ -40,6 +40,11 @@ class SearchSpace(SpaceModel):
         """Environment variable → parameter name."""
         return {parameter.env: name for name, parameter in self.parameters.items() if parameter.env}
 
+    @property
+    def flag_names(self) -> dict[str, str]:
+        """Long option, with its dashes → parameter name."""
+        return {f"--{parameter.flag}": name for name, parameter in self.parameters.items() if parameter.flag}
+
     def default_on(self, facts: Facts) -> Assignment:
         """Return the engine's default assignment on a node with these facts."""
         return {name: parameter.default_on(facts) for name, parameter in self.parameters.items()}

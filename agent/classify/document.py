@@ -56,12 +56,18 @@ def _entry(rule: Rule) -> str:
     lines = [f"### {rule.code} {rule.name}", "", *(f"    {pattern}" for pattern in rule.any_of)]
     lines += [""] if rule.any_of else []
     lines += [f"- **When:** {condition}" for condition in _conditions(rule)]
+    lines += [f"- **Policy of this one:** {_POLICIES[rule.own_policy]}"] if rule.own_policy else []
     lines += [f"- **Blames:** {blames}"] if blames else []
     return "\n".join([*lines, f"- **Cure:** {rule.cure}", f"- **Source:** {rule.source}", ""])
 
 
 def _conditions(rule: Rule) -> list[str]:
     conditions = [f"the last phase is {', '.join(rule.phases)}"] if rule.phases else []
+    conditions += [f"not in a line with `{pattern}`" for pattern in rule.none_of]
+    conditions += [f"in the text above stands `{pattern}`" for pattern in rule.above]
+    conditions += [f"the innermost frame has `{pattern}`" for pattern in rule.frame]
+    conditions += [f"the last line that showed progress has `{pattern}`" for pattern in rule.last_words]
+    conditions += [f"the stacks have `{pattern}`" for pattern in rule.stacks]
     facts = rule.exit_facts
     if facts is None:
         return conditions

@@ -30,7 +30,7 @@ class PatternSet:
         options.max_mem = _SET_MEMORY_BYTES
         self._set = re2.Set.SearchSet(options)
         for pattern in patterns:
-            self._set.Add(b"(?m:" + pattern.encode("ascii") + b")")
+            self._set.Add(b"(?m:" + pattern.encode("utf-8") + b")")
         self._set.Compile()
 
     def matches(self, text: bytes) -> list[int]:
@@ -40,7 +40,25 @@ class PatternSet:
 
 @cache
 def _compiled(pattern: str) -> re2._Regexp:
-    return re2.compile(pattern.encode("ascii"), _options())
+    return re2.compile(pattern.encode("utf-8"), _options())
+
+
+MAX_PROGRAM_SIZE = 1500
+"""Steps of a pattern's automaton: RE2 does at most size * length work, whatever the text."""
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """Return what is wrong with a pattern in words, or None."""
+    try:
+        compiled = re2.compile(pattern.encode("utf-8"), _options())
+    except re2.error as error:
+        reason = error.args[0] if error.args else "it cannot be compiled"
+        return reason.decode("utf-8", errors="replace") if isinstance(reason, bytes) else str(reason)
+    if compiled.search(b"") is not None:
+        return "it matches an empty line, and so every line"
+    if compiled.programsize > MAX_PROGRAM_SIZE:
+        return f"it is too large ({compiled.programsize} steps, at most {MAX_PROGRAM_SIZE}); split it"
+    return None
 
 
 def find(pattern: str, text: bytes) -> tuple[int, dict[str, str]] | None:

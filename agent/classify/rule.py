@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from agent.reasons import Reason
+from agent.reasons import REASONS, Policy, Reason
 from runners import Phase
 
 
@@ -30,6 +30,9 @@ class Priority(IntEnum):
     EXIT = 10
     """No line at all: exit facts and phase."""
 
+
+SILENT = ("deadline", "no_progress", "unfinished")
+"""Ends of a wait in which nothing happened any more; `unfinished`: the log just ends, and nobody watched the launch."""
 
 CONFIDENCE: dict[Priority, float] = {
     Priority.SPECIFIC: 1.0,
@@ -68,6 +71,10 @@ class Rule:
     """
     none_of: tuple[str, ...] = ()
     """A line matching one of these is not evidence for this rule."""
+    above: tuple[str, ...] = ()
+    """One of these must match in the text just above the line: in its traceback, or in the message it belongs to."""
+    frame: tuple[str, ...] = ()
+    """One of these must match the innermost frame of the traceback that the line ends."""
     phases: tuple[Phase, ...] = ()
     """Phases (the last one reached) in which the rule applies; empty for all."""
     exit_facts: ExitFacts | None = None
@@ -79,8 +86,26 @@ class Rule:
     priority: Priority = Priority.SPECIFIC
     is_decisive: bool = False
     """True when a line of this kind may end the wait at once: no launch recovers from it."""
+    last_words: tuple[str, ...] = ()
+    """For a rule without a line: one of these must match the last line that showed progress."""
+    stacks: tuple[str, ...] = ()
+    """For a rule without a line: one of these must match the stacks that were taken of the silent launch."""
+    reads_benign: bool = False
+    """True where a harmless line is evidence together with the exit facts."""
+    is_catch_all: bool = False
+    """True for a rule that takes any exception: it does not count on a line that another rule knows."""
+    own_policy: Policy | None = None
+    """The policy where this failure obliges to less than its reason does, as one that may not repeat."""
+
+    @property
+    def policy(self) -> Policy:
+        """What one failure by this rule allows to conclude."""
+        return self.own_policy or REASONS[self.reason].policy
 
     @property
     def num_constraints(self) -> int:
         """Conditions beside the line: of two rules with the same line, the one that asks for more wins."""
-        return bool(self.phases) + (self.exit_facts is not None) + bool(self.none_of)
+        # Which line came last says more than which phase, and where the ranks stand says more than either.
+        weighty = 2 * [self.last_words] + 4 * [self.stacks]
+        conditions = (self.phases, self.exit_facts, self.none_of, self.above, self.frame, *weighty)
+        return sum(bool(condition) for condition in conditions)

@@ -16,6 +16,7 @@ COMMANDS = {
     "deadends": "deadends",
     "sync": "sync",
     "try": "try_assignment",
+    "classify": "classify",
 }
 SUMMARIES = {
     "search": "Search for the best configuration of a node.",
@@ -25,6 +26,7 @@ SUMMARIES = {
     "deadends": "Show what cannot work on this node, and why.",
     "sync": "Make MLflow equal to the study's storage.",
     "try": "Launch exactly this assignment next.",
+    "classify": "Say why a launch failed, from its log.",
 }
 
 

@@ -1,7 +1,7 @@
 """Capturing CUDA graphs: what may not be captured, and what only reports that a capture failed."""
 
 from agent.classify.rule import Priority, Rule
-from agent.reasons import Reason
+from agent.reasons import Policy, Reason
 
 RULES = (
     Rule(
@@ -54,6 +54,7 @@ RULES = (
         cure="The cause stands above this line, or after the colon; without one, repeat with graphs off.",
         source="CUDA 12.8 runtime, cudaErrorStreamCaptureInvalidated (901); SGLang 0.5.16 cuda_graph_runner.py",
         priority=Priority.WRAPPER,
+        own_policy=Policy.CONFIRM_ONCE,  # another thread's call may have spoilt this one capture
     ),
     Rule(
         code="G005",

@@ -23,7 +23,8 @@ RULES = (
         reason=Reason.PORT_OR_STALE_PROCESS,
         any_of=(
             rf"(?i:failed to extend) {_SHM}/",
-            r"Error while (?:creating|attaching to) shared memory segment",
+            r"Error while attaching to shared memory segment",
+            r"Error while creating shared memory segment .*No space left",
             rf"No space left on device.*{_SHM}",
             rf"{_SHM}.*No space left on device",
             r"insufficient shared memory \(shm\)",
@@ -39,6 +40,7 @@ RULES = (
         reason=Reason.PORT_OR_STALE_PROCESS,
         any_of=(rf"{_SHM}\b",),
         exit_facts=ExitFacts(signals=(int(signal.SIGBUS),)),
+        reads_benign=True,
         cure=_SHM_CURE,
         source="Linux 6.8 mm/shmem.c: a write to a page that tmpfs cannot provide raises SIGBUS",
         priority=Priority.GENERAL,

@@ -12,7 +12,10 @@ _GPU_OUT_OF_MEMORY = (
     r"CUDA error: out of memory",
     r"\bCUBLAS_STATUS_ALLOC_FAILED\b",
     r"Cuda failure (?:\d+ )?'out of memory'",
+    r"\b(?:cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|hipErrorOutOfMemory|CUDNN_STATUS_ALLOC_FAILED)\b",
+    r"(?:HIP|XPU|Triton Error \[CUDA\]:|CUDA driver error:|failed with error(?: code)?) out of memory",
 )
+_OF_THE_HOST = (r"(?i:cudaHost|pinned memory|host memory)",)
 _GPU_SOURCE = (
     "torch 2.11 c10/cuda/CUDACachingAllocator.cpp, aten/src/ATen/cuda/CublasHandlePool.cpp; NCCL 2.30 CUDACHECK"
 )
@@ -23,6 +26,7 @@ RULES = (
         name="gpu-out-of-memory",
         reason=Reason.GPU_OOM,
         any_of=_GPU_OUT_OF_MEMORY,
+        none_of=_OF_THE_HOST,
         cure="Lower the batch, the KV cache's share or NCCL_BUFFSIZE, or use more ranks.",
         source=_GPU_SOURCE,
     ),
@@ -31,9 +35,32 @@ RULES = (
         name="gpu-out-of-memory-in-capture",
         reason=Reason.GPU_OOM,
         any_of=_GPU_OUT_OF_MEMORY,
+        none_of=_OF_THE_HOST,
         phases=(Phase.CAPTURE_GRAPHS,),
         blames=("cuda_graph_max_bs",),
         cure="Capture fewer or smaller batches (cuda_graph_max_bs), or leave more memory free for graphs.",
+        source=_GPU_SOURCE,
+    ),
+    Rule(
+        code="M018",
+        name="gpu-out-of-memory-while-weights-load",
+        reason=Reason.GPU_OOM,
+        any_of=_GPU_OUT_OF_MEMORY,
+        none_of=_OF_THE_HOST,
+        phases=(Phase.LOAD_WEIGHTS,),
+        blames=("tensor_parallel_size", "tp"),
+        cure="The weights alone do not fit: more ranks, a quantised model, or a GPU that nobody else uses.",
+        source=_GPU_SOURCE,
+    ),
+    Rule(
+        code="M019",
+        name="gpu-out-of-memory-while-serving",
+        reason=Reason.GPU_OOM,
+        any_of=_GPU_OUT_OF_MEMORY,
+        none_of=_OF_THE_HOST,
+        phases=(Phase.READY, Phase.SERVE),
+        blames=("mem_fraction_static", "gpu_memory_utilization", "max_running_requests", "max_num_seqs"),
+        cure="Leave more memory for the work of a step: a lower memory share, shorter prefill chunks, a smaller batch.",
         source=_GPU_SOURCE,
     ),
     Rule(

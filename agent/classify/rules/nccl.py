@@ -103,6 +103,7 @@ RULES = (
             r"remote process exited or there was a network error",
             r"\bncclRemoteError\b",
             r"socketProgress: Connection closed by remote peer",
+            r"NCCL communicator was aborted",
         ),
         cure="Read what the other rank said before this line; this one only noticed.",
         source="NCCL 2.30.7 src/init.cc ncclGetErrorString, src/misc/socket.cc",

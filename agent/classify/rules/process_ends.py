@@ -3,13 +3,13 @@
 import signal
 
 from agent.classify.lines import EXCEPTION_LINE
-from agent.classify.rule import ExitFacts, Priority, Rule
+from agent.classify.rule import SILENT, ExitFacts, Priority, Rule
 from agent.reasons import Reason
 from runners import Phase
 
 _ABORT = int(signal.SIGABRT)
 _SENT_BY_OTHERS = tuple(number for number in range(1, 65) if number != _ABORT)
-_SILENT = ("deadline", "no_progress")
+_WAITED = ("deadline", "no_progress")
 _NOT_OURS = ("exited", "served", "decisive_line")
 """Causes in which the ranks' ends were not the harness's doing: after a hang, it is the harness that kills them."""
 _SOURCE = "this project's runner contract 0.1: how the launch's leader ended"
@@ -59,7 +59,7 @@ RULES = (
         name="silent-in-a-collective-phase",
         reason=Reason.COLLECTIVE_TIMEOUT,
         phases=(Phase.INIT_DISTRIBUTED, Phase.WARMUP, Phase.SERVE),
-        exit_facts=ExitFacts(causes=_SILENT),
+        exit_facts=ExitFacts(causes=_WAITED),
         cure="The ranks were waiting for each other, as far as the phase tells: compare their stacks.",
         source=_SOURCE,
         priority=Priority.EXIT,
@@ -68,7 +68,7 @@ RULES = (
         code="P005",
         name="silent-launch",
         reason=Reason.SERVER_HANG,
-        exit_facts=ExitFacts(causes=_SILENT),
+        exit_facts=ExitFacts(causes=SILENT),
         cure="Compare the stacks of the ranks; a first launch may need longer deadlines for compiling.",
         source=_SOURCE,
         priority=Priority.EXIT,
@@ -112,5 +112,6 @@ RULES = (
         cure="Read the lines shown; when the cause is clear, add a rule with this log as its fixture.",
         source="CPython 3.11 Lib/traceback.py: the last line of a traceback",
         priority=Priority.BARE,
+        is_catch_all=True,
     ),
 )

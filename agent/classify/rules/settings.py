@@ -49,7 +49,7 @@ RULES = (
         any_of=(r"\d+ validation errors? for \w+",),
         cure="Change the setting that the following lines name.",
         source="pydantic 2.12 ValidationError.__str__",
-        priority=Priority.GENERAL,
+        priority=Priority.SYMPTOM,
     ),
     Rule(
         code="C005",
