@@ -16,6 +16,7 @@ import pytest
 from agent.mirror import MlflowMirror, check_tracking_uri
 from agent.mirror.client import connect
 from tests.agent.mirror.samples import rich
+from tests.support.waiting import wait_until
 
 
 def _free_port() -> int:
@@ -36,7 +37,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, store: Any) -> Iterator[str
             assert process.stdout is not None
             lines = iter(process.stdout.readline, "")
             assert any("startup complete" in line for line in lines), "the server did not start"
-            yield f"http://127.0.0.1:{port}"
+            url = f"http://127.0.0.1:{port}"
+            wait_until(lambda: check_tracking_uri(url) is None, 60.0)  # it says so before it listens
+            yield url
         finally:
             os.killpg(process.pid, signal.SIGTERM)
             process.communicate()
