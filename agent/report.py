@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from agent.deadends.documents import as_html, as_json, as_markdown
+from agent.deadends.observation import trial_label
 from agent.requests import request_of
 from agent.store.manifest import Manifest
 from agent.store.trial import Trial
@@ -31,7 +32,17 @@ def as_report(summary: StudySummary, command: str | None) -> str:
     if command is not None:
         lines += ["", "## The command that repeats the best", "", f"    {command}"]
     lines += ["", "## Dead ends", "", as_markdown(summary.atlas.dead_ends)]
+    if summary.unknown:
+        lines += ["", "## The next rules to write", "", *(f"- {_unknown(trial)}" for trial in summary.unknown), ""]
     return "\n".join(lines)
+
+
+def _unknown(trial: Trial) -> str:
+    """Return where a failure that no rule recognises was seen, with its most telling line and its log."""
+    failure = trial.outcome.failure if trial.outcome is not None else None
+    line = failure.decisive.text.strip() if failure is not None and failure.decisive else "no line tells why"
+    log = trial.record.log_path if trial.record is not None else None
+    return f"{trial_label(trial)}: `{line.replace('`', chr(39))}`" + (f" ({log})" if log else "")
 
 
 def documents(summary: StudySummary, command: str | None) -> dict[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from agent.deadends.atlas import Atlas
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
+from agent.reasons import Reason
 from agent.store.trial import Trial
 from search_spaces import Assignment
 
@@ -50,6 +51,8 @@ class StudySummary:
     atlas: Atlas
     ruled_out: Mapping[str, int]
     default: Assignment
+    unknown: tuple[Trial, ...] = ()
+    """Failures that no rule recognises: the next rules to write."""
 
     @property
     def gain(self) -> float | None:
@@ -98,7 +101,13 @@ def summarise(history: History, name: str) -> StudySummary:
         atlas=history.atlas,
         ruled_out=dict(history.ruled_out),
         default=history.default,
+        unknown=tuple(trial for trial in everything if _is_unknown(trial)),
     )
+
+
+def _is_unknown(trial: Trial) -> bool:
+    failure = trial.outcome.failure if trial.outcome is not None else None
+    return failure is not None and failure.reason is Reason.UNKNOWN
 
 
 def best_arm(arms: Sequence[Arm]) -> Arm | None:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from agent.deadends.atlas import Atlas
-from agent.outcome import Outcome, OutcomeKind
+from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.propose.history import History
-from agent.reasons import Reason
+from agent.reasons import Policy, Reason
+from agent.report import as_report
 from agent.store.trial import Kind, Trial
 from agent.summary import StudySummary, summarise
+from runners import LogLine, Phase
 from search_spaces import Assignment
 from tests.support.planted import FACTS, Planted, PlantedRunner, record_of, small_space
 from tests.support.simulated_study import LEASE, START, settings
@@ -133,3 +135,20 @@ def test_changes_are_told_against_the_default() -> None:
     found = summary(START_OF_ALL)
     assert found.changes(DEFAULT) == "default"
     assert found.changes({**DEFAULT, "expert": True, "draft": 0}) == "draft=0 expert=true"
+
+
+def test_a_failure_that_no_rule_recognises_is_the_next_rule_to_write() -> None:
+    """An unknown reason must not vanish among the others: the report names the trial and its most telling line."""
+    failure = Failure(
+        reason=Reason.UNKNOWN,
+        rule="none",
+        confidence=0.0,
+        phase=Phase.SERVE,
+        decisive=LogLine(number=3, text="a `riddle`"),
+        policy=Policy.RECORD_ONLY,
+        cure="read the log",
+    )
+    unknown = (work(Kind.SEARCH, draft=3), Outcome(kind=OutcomeKind.FAILED, failure=failure))
+    report = as_report(summary([*START_OF_ALL, unknown]), None)
+    assert "## The next rules to write\n\n- #2: `a 'riddle'`" in report
+    assert "next rules" not in as_report(summary(START_OF_ALL), None)

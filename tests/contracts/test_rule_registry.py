@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from agent.classify import RULES, Rule, classify, decisive_patterns
-from agent.classify.document import PAGE, page
+from agent.classify.document import FOLDER, pages
 from agent.classify.lines import BENIGN, PHASES, READY, STOP_ASKED, TELLING
 from agent.classify.matcher import MAX_PROGRAM_SIZE, find, pattern_problem
 from agent.classify.outputs import OUTPUTS_DIFFER
@@ -134,7 +134,7 @@ def test_a_rule_is_documented(rule: Rule) -> None:
     assert len(rule.cure) > 20
     assert re.search(r"\d", rule.source), "a source names a version"
     assert rule.any_of or rule.exit_facts or rule is OUTPUTS_DIFFER
-    assert rule.code in page()
+    assert f"## {rule.code} " in pages()[f"reasons/{rule.reason}.md"]
 
 
 @every_rule
@@ -179,5 +179,7 @@ def test_every_reason_has_a_rule() -> None:
 
 def test_the_page_about_reasons_is_up_to_date() -> None:
     """Repeat `python -m agent.classify.document` after a change of a rule or reason."""
-    assert PAGE.read_text(encoding="utf-8") == page()
-    assert all(f"## {reason}" in page() for reason in Reason)
+    written = {str(path.relative_to(FOLDER)) for path in (FOLDER / "reasons").glob("*.md")} | {"reasons.md"}
+    assert written == set(pages())
+    assert all((FOLDER / name).read_text(encoding="utf-8") == text for name, text in pages().items())
+    assert all(f"reasons/{reason}.md" in pages() for reason in Reason)
