@@ -6,7 +6,7 @@ import secrets
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agent.deadends.atlas import Atlas
@@ -116,20 +116,8 @@ class Campaign:
         return self._history[1]
 
     def _fresh_history(self) -> History:
-        manifest, trials, probes = self.store.manifest, self.store.trials(), self.store.probes()
-        return History(
-            settings=manifest.settings,
-            space=manifest.space,
-            facts=manifest.facts,
-            runner=self.runner,
-            trials=trials,
-            probes=probes,
-            atlas=self.atlas(),
-            budget=self._wishes.budget,
-            asked=self._wishes.asked,
-            ruled_out=self._charter.ruled_out,
-            owner=self.lease,
-        )
+        found = history_of(self.store, self.runner, self.atlas(), self._wishes)
+        return replace(found, ruled_out=self._charter.ruled_out, owner=self.lease)
 
     def atlas(self) -> Atlas:
         """Return the map as the closed trials have it."""
@@ -213,3 +201,18 @@ def read_wishes(store: StudyStore) -> Wishes:
     attributes = store.attributes()
     asked = attributes.get(ASKED)
     return Wishes(int(str(attributes.get(BUDGET) or 0)), tuple(asked) if isinstance(asked, list) else ())
+
+
+def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) -> History:
+    """Return a stored study as the proposer and every reader see it."""
+    return History(
+        settings=store.manifest.settings,
+        space=store.manifest.space,
+        facts=store.manifest.facts,
+        runner=runner,
+        trials=store.trials(),
+        probes=store.probes(),
+        atlas=atlas,
+        budget=wishes.budget,
+        asked=wishes.asked,
+    )

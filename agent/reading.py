@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.campaign import read_wishes
+from agent.campaign import history_of, read_wishes
 from agent.deadends.atlas import chart
 from agent.home import Home
 from agent.propose.history import History
@@ -35,16 +35,8 @@ def read_study(home: Home, name: str | None, storage_url: str | None) -> Reading
         UsageError: when there is no such study.
     """
     store, tracking_uri = open_study(home, name, storage_url)
-    manifest, trials, probes, wishes = store.manifest, store.trials(), store.probes(), read_wishes(store)
-    history = History(
-        settings=manifest.settings,
-        space=manifest.space,
-        facts=manifest.facts,
-        runner=make_runner(manifest.settings.engine.engine),
-        trials=trials,
-        probes=probes,
-        atlas=chart(trials, probes, manifest.space, manifest.facts),
-        budget=wishes.budget,
-        asked=wishes.asked,
-    )
+    manifest = store.manifest
+    runner = make_runner(manifest.settings.engine.engine)
+    atlas = chart(store.trials(), store.probes(), manifest.space, manifest.facts)
+    history = history_of(store, runner, atlas, read_wishes(store))
     return Reading(store, tracking_uri, history)

@@ -11,14 +11,7 @@ from runners.cookies import is_alive, kill_processes, process_identity
 
 def own_lease() -> Lease:
     """Return the lease of this process."""
-    identity = process_identity()
-    return Lease(
-        host=identity.host,
-        boot_id=identity.boot_id,
-        pid_namespace=identity.pid_namespace,
-        pid=identity.pid,
-        started_ticks=identity.started_ticks,
-    )
+    return Lease(**process_identity()._asdict())
 
 
 def take_ownership(store: StudyStore, *, take_over: bool = False) -> Lease:
@@ -43,8 +36,7 @@ def owner_of(store: StudyStore) -> str | None:
     if found is None:
         return None
     owner = Lease.model_validate(found)
-    alive = is_alive(owner.host, owner.boot_id, owner.pid_namespace, owner.pid, owner.started_ticks)
-    return None if alive is False else f"process {owner.pid} on {owner.host}"
+    return None if _is_alive(owner) is False else f"process {owner.pid} on {owner.host}"
 
 
 def give_up_ownership(store: StudyStore) -> None:
@@ -55,7 +47,7 @@ def give_up_ownership(store: StudyStore) -> None:
 def _refuse_if_owned(study: str, owner: Lease, mine: Lease) -> None:
     if owner == mine:
         return
-    alive = is_alive(owner.host, owner.boot_id, owner.pid_namespace, owner.pid, owner.started_ticks)
+    alive = _is_alive(owner)
     if alive:
         raise UsageError(f"study {study} is being run by process {owner.pid} on {owner.host}: wait for it or stop it")
     if alive is None:
@@ -63,6 +55,10 @@ def _refuse_if_owned(study: str, owner: Lease, mine: Lease) -> None:
             f"study {study} belongs to process {owner.pid} on {owner.host}, which cannot be seen from here: "
             "make sure that it is gone, then add --take-over"
         )
+
+
+def _is_alive(owner: Lease) -> bool | None:
+    return is_alive(owner.host, owner.boot_id, owner.pid_namespace, owner.pid, owner.started_ticks)
 
 
 def close_orphans(store: StudyStore) -> int:

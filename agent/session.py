@@ -24,7 +24,7 @@ from agent.mirror.worker import MirrorWorker
 from agent.propose.history import History
 from agent.propose.order import Stop
 from agent.recovery import close_orphans, give_up_ownership, take_ownership
-from agent.snapshot import snapshot_of
+from agent.snapshot import dead_end_ids, snapshot_of
 from agent.store.manifest import Manifest
 from agent.store.study_store import StudyStore
 from agent.store.trial import Kind, Trial
@@ -75,8 +75,7 @@ class _MirrorObserver:
     def trial_closed(self, trial: Trial, history: History) -> None:
         """Mirror a launch; probes become one table at the end."""
         if trial.work.kind is not Kind.PROBE:
-            label = f"#{trial.number}"
-            self._worker.trial_closed(trial, [found.id for found in history.atlas.supported_by(label)])
+            self._worker.trial_closed(trial, dead_end_ids(trial, history))
 
     def tick(self) -> None:
         """Nothing to do."""

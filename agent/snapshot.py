@@ -28,7 +28,7 @@ def snapshot_of(store: StudyStore, history: History, status: StudyStatus) -> Stu
         trials=history.trials,
         probes=history.probes,
         documents=documents(summary, command),
-        dead_ends={trial.number: _dead_ends(trial, history) for trial in history.trials if trial.is_failed},
+        dead_ends={trial.number: dead_end_ids(trial, history) for trial in history.trials if trial.is_failed},
         best=best.first.number if best else None,
         gain=summary.gain,
         verdict=summary.verdict if status == "finished" else "",
@@ -50,5 +50,6 @@ def _last_closed(history: History) -> datetime | None:
     return max((trial.closed_at for trial in history.trials if trial.closed_at), default=None)
 
 
-def _dead_ends(trial: Trial, history: History) -> tuple[str, ...]:
+def dead_end_ids(trial: Trial, history: History) -> tuple[str, ...]:
+    """Return the ids of the dead ends that a trial is evidence for."""
     return tuple(found.id for found in history.atlas.supported_by(trial_label(trial)))

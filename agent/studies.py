@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from agent.campaign import read_wishes
 from agent.errors import NodeUnusableError, UsageError
 from agent.home import Home
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
@@ -216,7 +217,7 @@ def _with_free_name(plan: Plan, storage: BaseStorage) -> Manifest:
 
 
 def _refuse_if_open(store: StudyStore, manifest: Manifest) -> None:
-    spent, budget = sum(trial.counts for trial in store.trials()), int(str(store.get_attribute(BUDGET) or 0))
+    spent, budget = sum(trial.counts for trial in store.trials()), read_wishes(store).budget
     if spent < budget and _same_work(store.manifest, manifest):
         raise UsageError(
             f"study {store.name} of the same specification is open ({spent} of {budget} launches): "

@@ -54,7 +54,7 @@ def promoted(history: History) -> list[Assignment]:
         return []
     ranked = [probe.work.resolved for probe in _ranked(history)]
     best = ranked[:PROMOTED]
-    leading = next((name for name in history.space.probe_parameters), None)
+    leading = next(iter(history.space.probe_parameters), None)
     kinds = {found[leading] for found in best} if leading else set()
     other = next((found for found in ranked[PROMOTED:] if leading and found[leading] not in kinds), None)
     return best if other is None else [*best, other]

@@ -17,8 +17,7 @@ LARGEST_SHARE = 0.2
 
 def propose(history: History) -> Work | None:
     """Return a launch or probe that shows whether a failure repeats, or None."""
-    confirming = (trial for trial in history.trials if trial.work.kind is Kind.CONFIRM)
-    spent = sum(trial.counts or not trial.is_closed for trial in confirming)
+    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
     for trial in (*history.probes, *history.trials):
         if not trial.is_failed or not _is_open(history, trial):
             continue
