@@ -36,7 +36,8 @@ def _draft(path: Path, pid: int) -> Path:
 
 
 def _remove_abandoned(path: Path) -> None:
-    for draft in path.parent.glob(f"{path.name}.*.draft"):
-        pid = draft.name.removeprefix(f"{path.name}.").removesuffix(".draft")
+    """Remove the drafts of killed processes, with the journals that SQLite keeps beside them."""
+    for draft in path.parent.glob(f"{path.name}.*.draft*"):
+        pid = draft.name.removeprefix(f"{path.name}.").partition(".")[0]
         if not Path("/proc", pid).exists():
             draft.unlink(missing_ok=True)
