@@ -24,6 +24,7 @@ def request_of(trial: Trial, manifest: Manifest, environment: Mapping[str, str])
     return TrialRequest(
         study=trial.study,
         trial=trial.number,
+        identity=trial.work.identity,
         rung=trial.work.rung,
         settings=manifest.settings.engine,
         assignment=assignment,

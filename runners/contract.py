@@ -71,6 +71,16 @@ class EngineSettings(Frozen):
     """`cuda` or `cpu`."""
     options: Mapping[str, Scalar] = Field(default_factory=dict)
     """Fixed engine options, by the engine's own long option name without the dashes."""
+    variables: Mapping[str, str] = Field(default_factory=dict)
+    """Fixed environment variables of the engine, on top of the user's own."""
+    python: str | None = None
+    """Python of the user's own environment that holds the engine; None for engines that live in ours."""
+    model: str | None = None
+    """Model path or name, for engines that serve one."""
+    draft_model: str | None = None
+    """Draft model path or name, for speculation with one."""
+    node_model: str | None = None
+    """Absolute path of the node model or recorded table that the replay engine answers from."""
 
 
 class Deadlines(Frozen):
@@ -90,6 +100,8 @@ class TrialRequest(Frozen):
     study: str
     trial: int
     """Number of the trial in its study."""
+    identity: str = ""
+    """Key of (resolved assignment, kind, repeat): equal when the very same work is queued again."""
     rung: Rung
     settings: EngineSettings
     assignment: Assignment

@@ -67,6 +67,9 @@ def _check_references(document: YamlDocument, space: SearchSpace) -> None:
             if other not in above:  # one pass over the space then settles what is active
                 raise document.error(f"'{other}' must stand above '{name}', which depends on it", *where)
         above.add(name)
+        for index, variant in enumerate(parameter.near):
+            for other, value in variant.instead.items():
+                _check_values(document, space, other, (value,), ("parameters", name, "near", index, "instead", other))
     for index, relation in enumerate(space.relations):
         _check_relation(document, space, relation, index)
     for other, value in space.baseline.items():

@@ -54,6 +54,16 @@ class DefaultWhere(SpaceModel):
     value: StrictScalar
 
 
+class NearVariant(SpaceModel):
+    """What may work in the place of a value that turned out dead: the same intent, spelled or built differently."""
+
+    value: StrictScalar
+    """The value that may be dead."""
+    instead: Mapping[str, StrictScalar]
+    """Parameter → value to try in its place, usually another value of the same parameter."""
+    why: str
+
+
 class Parameter(SpaceModel):
     """A tunable parameter. The order of the parameters in a space is their order of expected effect, largest first."""
 
@@ -81,6 +91,10 @@ class Parameter(SpaceModel):
     """Whether it changes more than the collectives, so that a probe alone cannot judge its values."""
     monotone: bool = False
     """Ordered by demand: what fails because a value asks too much fails with every greater value."""
+    near: tuple[NearVariant, ...] = ()
+    """Near variants of its values: probed once when the value turned out dead, as escapes from the dead end."""
+    locked: tuple[StrictScalar, ...] = ()
+    """Values that are tried as escapes only; one that works there is then searched like any other."""
     proof: str | None = None
     """How it is proven that the value took effect."""
 
@@ -96,6 +110,11 @@ class Parameter(SpaceModel):
         for value in (self.default, *(entry.value for entry in self.default_where)):
             if not is_one_of(value, self.domain):
                 raise ValueError(f"default {value!r} is not one of its values {list(self.domain)}")
+        for value in (*self.locked, *(variant.value for variant in self.near)):
+            if not is_one_of(value, self.domain):
+                raise ValueError(f"{value!r} of 'near' or 'locked' is not one of its values {list(self.domain)}")
+        if is_one_of(self.default, self.locked):
+            raise ValueError(f"the default {self.default!r} is locked: lock another value")
         if self.monotone and not all(isinstance(value, int | float) for value in self.domain):
             raise ValueError("'monotone' needs values that are numbers")
         return self

@@ -147,9 +147,18 @@ def _text(value: Scalar) -> str:
 def _restricted(parameter: Parameter, values: tuple[Scalar, ...], name: str) -> Parameter:
     if not values:
         raise SpecificationError("every value is excluded: leave at least one", key=name)
-    default = parameter.default if parameter.default in values else values[0]
-    where = tuple(entry for entry in parameter.default_where if entry.value in values)
-    update = {"values": values, "range": _as_range(parameter, values), "default": default, "default_where": where}
+    # A pinned value is meant: it is not locked.
+    locked = tuple(value for value in parameter.locked if value in values and len(values) > 1)
+    free = [value for value in values if value not in locked] or list(values)
+    default = parameter.default if parameter.default in free else free[0]
+    update = {
+        "values": values,
+        "range": _as_range(parameter, values),
+        "default": default,
+        "default_where": tuple(entry for entry in parameter.default_where if entry.value in values),
+        "near": tuple(variant for variant in parameter.near if variant.value in values),
+        "locked": locked if len(free) < len(values) else (),
+    }
     if update["range"] is not None:
         update["values"] = None
     return parameter.model_copy(update=update)
