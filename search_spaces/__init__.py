@@ -1,6 +1,7 @@
 """WHAT may be tuned: typed parameters, conditions, relations, and the YAML catalogues that declare them."""
 
 from search_spaces.assignment import Assignment, Facts, Scalar, assignment_key, canonical_json, changed_parameters
+from search_spaces.condition import Comparison, Condition, Conjunction, matches_all
 from search_spaces.errors import SpecificationError, nearest, plain_message
 from search_spaces.loader import catalogue, load_space
 from search_spaces.parameter import IntRange, Parameter
@@ -10,6 +11,9 @@ from search_spaces.yaml_document import YamlDocument
 
 __all__ = [
     "Assignment",
+    "Comparison",
+    "Condition",
+    "Conjunction",
     "Facts",
     "IntRange",
     "Parameter",
@@ -23,6 +27,7 @@ __all__ = [
     "catalogue",
     "changed_parameters",
     "load_space",
+    "matches_all",
     "nearest",
     "plain_message",
 ]

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agent.deadends.atlas import Atlas, chart
-from agent.deadends.condition import matches_all
 from agent.store.trial import Trial
 from search_spaces import Facts, SearchSpace
+from search_spaces.condition import matches_all
 
 
 class Charter:

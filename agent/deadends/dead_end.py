@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from agent.deadends.condition import Conjunction, matches_all
 from agent.reasons import Policy, Reason
 from runners import Frozen, Rung
 from search_spaces import Assignment, Scalar
+from search_spaces.condition import Conjunction, matches_all
 
 
 class DeadEndState(StrEnum):

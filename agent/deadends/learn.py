@@ -16,13 +16,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.deadends.condition import Comparison, Condition, Conjunction, matches_all
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.observation import Observation
 from agent.outcome import Failure
 from agent.reasons import REASONS, Policy
 from runners import Rung
 from search_spaces import Facts, SearchSpace
+from search_spaces.condition import Comparison, Condition, Conjunction, matches_all
 
 RUNG_ORDER = {rung: index for index, rung in enumerate(Rung)}
 LARGEST_CONJUNCTION = 3

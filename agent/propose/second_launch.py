@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from agent.deadends.condition import matches_all
 from agent.deadends.dead_end import DeadEndState
 from agent.deadends.observation import trial_label
 from agent.propose.history import ATTEMPTS, History
 from agent.reasons import Policy
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
+from search_spaces.condition import matches_all
 
 TWICE = frozenset({Policy.CONFIRM_ONCE, Policy.RETRY_ONCE, Policy.RECORD_ONLY})
 LARGEST_SHARE = 0.2
