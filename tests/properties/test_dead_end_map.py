@@ -9,10 +9,10 @@ import statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.deadends.atlas import Atlas, chart
-from agent.deadends.charter import Charter
+from agent.deadends.atlas import Atlas
+from agent.deadends.charter import Charter, chart
 from agent.deadends.dead_end import DeadEndState
-from agent.deadends.learn import RUNG_ORDER
+from agent.deadends.evidence import RUNG_ORDER
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
 from agent.store.trial import Kind, Trial
