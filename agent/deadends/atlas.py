@@ -34,6 +34,10 @@ class Atlas:
         """Return a dead end that forbids launching the assignment, or None."""
         return next((found for found in self.dead_ends if found.blocks(assignment)), None)
 
+    def match_confirmed(self, assignment: Mapping[str, Scalar]) -> DeadEnd | None:
+        """Return a confirmed dead end that the assignment lies in, or None: only these bind an experiment."""
+        return next((found for found in self.confirmed if found.blocks(assignment)), None)
+
     def supported_by(self, label: str) -> tuple[DeadEnd, ...]:
         """Return the dead ends that a trial is evidence for."""
         return tuple(found for found in self.dead_ends if label in found.support)

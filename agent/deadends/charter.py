@@ -39,7 +39,8 @@ class Charter:
         for reason in changed:
             self._learned[reason] = learn(reason, self._evidence, self._facts)
         if changed:
-            self._atlas = Atlas.of([self._learned[reason] for reason in Reason if reason in self._learned])
+            learned = [self._learned[reason] for reason in Reason if reason in self._learned]
+            self._atlas = Atlas.of(learned)
         return self._atlas
 
     def _touched_by(self, seen: Observation) -> set[Reason]:

@@ -49,6 +49,8 @@ class ReasonEvidence:
     failures: list[Failed] = field(default_factory=list)
     satisfying: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     """Condition number → bits of the failures that satisfy it."""
+    blaming: dict[frozenset[str], int] = field(default_factory=lambda: defaultdict(int))
+    """Blamed parameters → bits of the failures whose message accuses just these."""
     flaky: dict[int, list[Observation]] = field(default_factory=dict)
     """Failures whose very same launch also passed, with those passes."""
 
@@ -56,6 +58,12 @@ class ReasonEvidence:
     def steady(self) -> int:
         """Bits of the failures that are not known to be flaky."""
         return ((1 << len(self.failures)) - 1) & ~sum(1 << index for index in self.flaky)
+
+    def alike(self, failed: Failed) -> int:
+        """Return the bits of the failures that may have the same cause: a message with other blames has another one."""
+        if not failed.blames:
+            return (1 << len(self.failures)) - 1
+        return self.blaming[failed.blames] | self.blaming[frozenset()]
 
 
 class Evidence:
@@ -110,6 +118,7 @@ class Evidence:
         evidence = self.reasons.setdefault(failure.reason, ReasonEvidence())
         failed = Failed(seen, failure, len(evidence.failures), self._conditions(seen))
         evidence.failures.append(failed)
+        evidence.blaming[failed.blames] |= 1 << failed.index
         for group in failed.conditions:
             for number in group:
                 evidence.satisfying[number] |= 1 << failed.index

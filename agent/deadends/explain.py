@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent.deadends.evidence import Evidence, Failed
+from search_spaces import Conjunction
 
 SIZE_PRIOR = (1.0, 0.18, 0.027)
 """Of one condition, two, three: each further one multiplies the conjunctions there are, and few of them are real."""
@@ -29,8 +30,10 @@ LEAST_SHARE = 0.02
 class Explanation:
     """One possible cause of a failure."""
 
-    conditions: tuple[int, ...]
-    """Numbers of the lexicon, in the order of the space's parameters."""
+    conditions: Conjunction
+    """In the order of the space's parameters."""
+    numbers: tuple[int, ...]
+    """The same, as the lexicon numbers them."""
     share: float
     """Of all explanations of this failure together."""
     support: int
@@ -45,6 +48,7 @@ def explanations(failed: Failed, evidence: Evidence, unexplained: int) -> list[E
         evidence: What the study saw.
         unexplained: Bits of the failures of the reason that no confirmed dead end covers.
     """
+    unexplained &= evidence.reasons[failed.failure.reason].alike(failed)
     alive = [*_alive(failed, evidence, 1), *_alive(failed, evidence, 2)] or list(_alive(failed, evidence, 3))
     alive = alive or _everything(failed, evidence)
     counted = _families(alive, failed, evidence, unexplained)
@@ -53,7 +57,10 @@ def explanations(failed: Failed, evidence: Evidence, unexplained: int) -> list[E
     total = sum(weight for weight, _, _ in weighed)
     if weighed:
         total += _company(failed, evidence, weighed[0], unexplained)
-    return [Explanation(each, weight / total, support) for weight, each, support in weighed]
+    return [
+        Explanation(tuple(map(evidence.lexicon.condition, numbers)), numbers, weight / total, support)
+        for weight, numbers, support in weighed
+    ]
 
 
 def _alive(failed: Failed, evidence: Evidence, size: int) -> Iterator[tuple[int, ...]]:

@@ -96,13 +96,11 @@ class _Lesson:
         found = explanations(failed, self.evidence, unexplained)
         if not found or not self._is_believed(failed, found[0]):
             return unexplained
-        self.confirmed.append(found[0].conditions)
-        return unexplained & ~self._covered(found[0].conditions)
+        self.confirmed.append(found[0].numbers)
+        return unexplained & ~self._covered(found[0].numbers)
 
     def _is_believed(self, failed: Failed, best: Explanation) -> bool:
-        names = {self.evidence.lexicon.condition(number).parameter for number in best.conditions}
-        if failed.failure.policy is Policy.DEAD_AT_ONCE and failed.blames and names == failed.blames:
-            return True
+        """One failure alone confirms nothing: its message may name only a part of the cause."""
         return best.support >= 2 and best.share >= BELIEVED and self._is_no_chance(failed, best.support)
 
     def _is_no_chance(self, failed: Failed, support: int) -> bool:
@@ -149,7 +147,7 @@ class _Lesson:
             if found:
                 is_repeated = self._is_no_chance(failed, found[0].support)
                 suspicion = Suspicion(failed, tuple(found), is_repeated)
-                groups.setdefault(found[0].conditions, []).append(suspicion)
+                groups.setdefault(found[0].numbers, []).append(suspicion)
         return groups
 
     def _contradicted(self, left: Sequence[Failed], unexplained: int) -> Iterator[Failed]:
@@ -175,10 +173,10 @@ class _Lesson:
 
     def _suspects(self, suspicion: Suspicion) -> tuple[str, ...]:
         named = {
-            self.evidence.lexicon.condition(number).parameter
+            condition.parameter
             for each in suspicion.explanations
             if each.share >= LEAST_SHARE
-            for number in each.conditions
+            for condition in each.conditions
         }
         return tuple(name for name in suspicion.failed.seen.visible if name in named)
 

@@ -29,8 +29,8 @@ def propose(history: History) -> tuple[Work, ...]:
         return ()
     if any(trial.work.kind is Kind.SCREEN for trial in history.trials):
         return ()  # settled: the launches that build on it have begun
-    room = _most_probes(history) - len(history.probed)
-    if room <= 0 or is_searching(history):
+    left = room(history)
+    if left <= 0 or is_searching(history):
         return ()
     works: dict[str, Work] = {}
     for wave in (_single_changes, _combinations):
@@ -40,7 +40,7 @@ def propose(history: History) -> tuple[Work, ...]:
                 works.setdefault(work.identity, work)
         if works:
             break
-    return tuple(works.values())[: min(BATCH, room)]
+    return tuple(works.values())[: min(BATCH, left)]
 
 
 def is_searching(history: History) -> bool:
@@ -71,8 +71,9 @@ def _asks_more(history: History, candidate: Assignment, batch: Iterable[Work]) -
     return False
 
 
-def _most_probes(history: History) -> int:
-    return int(history.settings.probe_share * history.budget / EXPECTED_PROBE_SHARE)
+def room(history: History) -> int:
+    """Return how many probes may still run: together they take a bounded share of the node's time."""
+    return int(history.settings.probe_share * history.budget / EXPECTED_PROBE_SHARE) - len(history.probed)
 
 
 def _single_changes(history: History, base: Assignment) -> Iterator[Assignment]:

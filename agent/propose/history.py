@@ -142,9 +142,18 @@ class History:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
     def admit(
-        self, candidate: Mapping[str, Scalar], kind: Kind, stage: str, base: Assignment | None = None
+        self,
+        candidate: Mapping[str, Scalar],
+        kind: Kind,
+        stage: str,
+        base: Assignment | None = None,
+        *,
+        about: str = "",
     ) -> Work | None:
-        """Return the candidate as work, or None when it must not or need not be launched (and tally why)."""
+        """Return the candidate as work, or None when it must not or need not be launched (and tally why).
+
+        `about` names the dead end that an experiment is about: suspicions do not stand in its way.
+        """
         requested = self.space.normalise(candidate, self.facts)
         resolution = self.runner.resolve(requested, self.settings.engine, self.facts)
         work = Work(
@@ -155,6 +164,7 @@ class History:
             rewrites=resolution.rewrites,
             stage=stage,
             base=base,
+            about=about,
         )
         why = resolution.error or self.space.violation(requested) or self._why_not(work)
         if why is not None:
@@ -163,7 +173,8 @@ class History:
         return work
 
     def _why_not(self, work: Work) -> str | None:
-        if (dead_end := self.atlas.match(work.resolved)) is not None:
+        known = self.atlas.match_confirmed if work.about else self.atlas.match
+        if (dead_end := known(work.resolved)) is not None:
             return dead_end.id
         if work.identity in (self.probed if work.kind is Kind.PROBE else self.identities):
             return CLOSED_ALREADY

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.propose import base, collectives, contenders, model_based, screen, second_launch
+from agent.propose import base, collectives, contenders, experiments, model_based, screen, second_launch
 from agent.propose.history import History
 from agent.reasons import Policy
 from agent.store.trial import Kind, Trial, Work
@@ -59,10 +59,12 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
             return Launches((work,))
     if probes := collectives.propose(history):
         return Launches(probes)
+    if probes := experiments.at_probe_rung(history):
+        return Launches(probes)
     if _in_flight(history) and collectives.is_searching(history):
         return None
     if history.budget - history.spent > contenders.reserved(history):
-        work = screen.propose(history) or model_based.propose(history, sampler)
+        work = experiments.at_full_rung(history) or screen.propose(history) or model_based.propose(history, sampler)
         if work is not None:
             return Launches((work,))
     work = contenders.propose(history)

@@ -48,6 +48,8 @@ class Work(Frozen):
     """Which step of the search order proposed it, in words for the reader."""
     base: Assignment | None = None
     """The known-good assignment it was changed from, where there is one."""
+    about: str = ""
+    """Reason of the failures that an experiment explores; empty for everything else."""
 
     @cached_property
     def key(self) -> str:
