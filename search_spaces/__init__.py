@@ -1,4 +1,4 @@
-"""WHAT may be tuned: typed parameters, conditions, relations, and the YAML catalogues that declare them; modelled nodes for replay."""
+"""WHAT may be tuned: typed parameters, conditions, relations, YAML catalogues of them, and modelled nodes."""
 
 from search_spaces.assignment import Assignment, Facts, Scalar, assignment_key, canonical_json, changed_parameters
 from search_spaces.condition import Comparison, Condition, Conjunction, matches_all

@@ -93,7 +93,7 @@ class _Search:
         return geometric_mean(rates)
 
     def _hope(self, depth: int, level: int) -> Changes:
-        """Return the best that the effects of single parameters that are still open can do, each component for itself."""
+        """Return the best that effects of one open parameter each can do, for each component on its own."""
         hope = Changes()
         for name in self._order[depth:]:
             own = [(effect, values) for effect, (other, values) in self._single if other == name]
