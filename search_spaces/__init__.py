@@ -10,6 +10,7 @@ from search_spaces.node_model import NodeModel, cause, true_value
 from search_spaces.parameter import IntRange, Parameter
 from search_spaces.relation import Relation
 from search_spaces.space import SearchSpace
+from search_spaces.switches import Switches
 from search_spaces.yaml_document import YamlDocument
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Scalar",
     "SearchSpace",
     "SpecificationError",
+    "Switches",
     "YamlDocument",
     "assignment_key",
     "best",

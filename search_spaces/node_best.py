@@ -52,16 +52,20 @@ class _Search:
 
     def _descend(self, partial: Assignment, depth: int) -> None:
         if depth == len(self._order):
-            point = {name: partial[name] for name in self._node.space.parameters}
-            value = self._bound(partial, depth)
-            if self._node.space.violation(point) is None and (self._best is None or value > self._best.value):
-                self._best = Best(point, value)
+            self._take({name: partial[name] for name in self._node.space.parameters}, self._bound(partial, depth))
             return
         children = [{**partial, self._order[depth]: value} for value in self._choices(partial, depth)]
         hopes = [(self._bound(child, depth + 1), index) for index, child in enumerate(children)]
         for hope, index in sorted(hopes, key=lambda pair: -pair[0]):
             if hope > 0 and (self._best is None or hope > self._best.value):
                 self._descend(children[index], depth + 1)
+
+    def _take(self, point: Assignment, value: float) -> None:
+        """Keep the point if it is the best; one that is not in normal form runs as another one, which is looked at."""
+        space, facts = self._node.space, self._node.facts
+        is_launched = space.normalise(point, facts) == point and space.violation(point, facts) is None
+        if is_launched and (self._best is None or value > self._best.value):
+            self._best = Best(point, value)
 
     def _choices(self, partial: Assignment, depth: int) -> tuple[Scalar, ...]:
         """Return the values that a parameter may have beside those above it; an inactive one stands at its default."""
@@ -137,8 +141,8 @@ class _Search:
         """Return one value of each set of values that the model treats alike, the default where it is one of them."""
         space, draft = self._node.space, self._answers.performance.draft
         domain = space.parameters[name].domain
-        is_bounded = any(relation.at_most is not None and name in relation.parameters for relation in space.relations)
-        if is_bounded or (draft is not None and draft.parameter == name):
+        is_compared = any(relation.implies is None and name in relation.parameters for relation in space.relations)
+        if is_compared or (draft is not None and draft.parameter == name):
             return domain
         clauses = (*self._clauses(), self._answers.off_when)
         sets = [values for allowed in clauses for other, values in allowed if other == name]
@@ -154,7 +158,7 @@ class _Search:
 
 def _implied(relation: Relation, name: str) -> Iterator[tuple[Scalar, ...]]:
     if relation.implies is not None:
-        for clause in (relation.implies.condition, relation.implies.consequence):
+        for _, clause in relation.clauses():
             if name in clause:
                 yield clause[name]
 

@@ -174,7 +174,7 @@ def random_assignments(node: NodeModel, rng: random.Random, number: int) -> list
     domains: dict[str, tuple[Scalar, ...]] = {name: each.domain for name, each in node.space.parameters.items()}
     while len(found) < number:
         point = node.space.normalise({name: rng.choice(values) for name, values in domains.items()}, node.facts)
-        if node.space.violation(point) is None:
+        if node.space.violation(point, node.facts) is None:
             found.append(point)
     return found
 

@@ -11,8 +11,9 @@ from pydantic import Field, JsonValue
 from search_spaces.assignment import Assignment, Scalar
 from search_spaces.node_answers import Answers, geometric_mean
 from search_spaces.node_parts import Durations, Noise, NoOp, Performance, PlantedFailure, RungName
-from search_spaces.parameter import SpaceModel, StrictScalar
+from search_spaces.scalar import StrictScalar
 from search_spaces.space import SearchSpace
+from search_spaces.switches import SpaceModel
 
 LEVELS = (1, 8)
 """Concurrency levels where none are named: those of a study by default."""

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from search_spaces.assignment import Scalar, is_one_of
-from search_spaces.parameter import SpaceModel, StrictScalar
+from search_spaces.scalar import StrictScalar
+from search_spaces.switches import SpaceModel
 
 PhaseName = Literal[
     "resolve",
