@@ -83,7 +83,7 @@ class Answers:
         failures: Iterable[PlantedFailure],
         no_ops: Iterable[NoOp],
     ) -> None:
-        self._space, self._facts, self.performance = space, facts, performance
+        self._space, self.facts, self.performance = space, facts, performance
         ordered = sorted((each for each in failures if applies_here(each, facts)), key=_phase_index)
         self.failures = tuple((each, self.allowed(each.when)) for each in ordered)
         """Those of this node with their conditions, earliest phase first, and within a phase as the file has them."""
@@ -117,7 +117,7 @@ class Answers:
                 break
             values.update(hit.resolved)
             taken.append(hit)
-        return (self._space.normalise(values, self._facts) if taken else values), taken
+        return (self._space.normalise(values, self.facts) if taken else values), taken
 
     def _hits(self, values: Mapping[str, Scalar], told_only: bool) -> Iterable[NoOp]:
         return (

@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 
 from search_spaces.assignment import Assignment, Scalar
 from search_spaces.node_answers import Answers, geometric_mean
+from search_spaces.node_clock import Clock
 from search_spaces.node_parts import Durations, Noise, NoOp, Performance, PlantedFailure, RungName
 from search_spaces.scalar import StrictScalar
 from search_spaces.space import SearchSpace
@@ -81,6 +82,11 @@ class NodeModel:
         """The model, prepared for fast answers."""
         file = self.file
         return Answers(self.space, self.facts, file.performance, file.failures, file.no_ops)
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The model's durations, prepared for fast answers."""
+        return Clock(self.file.durations, self.answers)
 
     @property
     def default(self) -> Assignment:
