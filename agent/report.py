@@ -59,7 +59,10 @@ def documents(summary: StudySummary, command: str | None) -> dict[str, str]:
 def headline(summary: StudySummary) -> list[str]:
     """Return what was found, in a few lines."""
     outcomes = summary.outcomes
-    lines = [
+    lines = [f"modelled node {summary.modelled}: nothing was launched, every figure is the model's"] * bool(
+        summary.modelled
+    )
+    lines += [
         f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
         f"{outcomes['failed']} failed; {summary.num_probes} probes; {summary.node_s:.0f} s of node time",
     ]

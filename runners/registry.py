@@ -6,7 +6,7 @@ import importlib
 
 from runners.contract import Runner
 
-BUILT_IN = {"torch": "runners.torch_runner:TorchRunner"}
+BUILT_IN = {"replay": "runners.replay_runner:ReplayRunner", "torch": "runners.torch_runner:TorchRunner"}
 
 
 class UnknownEngineError(ValueError):

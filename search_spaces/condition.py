@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from search_spaces.assignment import Scalar
-from search_spaces.parameter import SpaceModel, StrictScalar
+from search_spaces.scalar import StrictScalar
+from search_spaces.switches import SpaceModel
 
 
 class Comparison(StrEnum):
@@ -29,7 +30,7 @@ class Condition(SpaceModel):
         actual = assignment[self.parameter]
         if self.comparison is Comparison.EQUAL:
             return type(actual) is type(self.value) and actual == self.value
-        if not _is_number(actual) or not _is_number(self.value):
+        if not is_number(actual) or not is_number(self.value):
             return False
         if self.comparison is Comparison.AT_LEAST:
             return float(actual) >= float(self.value)
@@ -48,5 +49,6 @@ def matches_all(conditions: Conjunction, assignment: Mapping[str, Scalar]) -> bo
     return all(condition.matches(assignment) for condition in conditions)
 
 
-def _is_number(value: Scalar) -> bool:
+def is_number(value: Scalar) -> bool:
+    """Return whether a value stands in an order with others; true and false do not."""
     return isinstance(value, int | float) and not isinstance(value, bool)

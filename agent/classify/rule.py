@@ -15,6 +15,8 @@ class Priority(IntEnum):
     Only the order matters; it answers "which of two lines explains the other".
     """
 
+    MODELLED = 70
+    """The last line of a modelled launch: the reason is what its node model says, whatever else the log shows."""
     SPECIFIC = 60
     """The message names the cause itself."""
     GENERAL = 50
@@ -35,6 +37,7 @@ SILENT = ("deadline", "no_progress", "unfinished")
 """Ends of a wait in which nothing happened any more; `unfinished`: the log just ends, and nobody watched the launch."""
 
 CONFIDENCE: dict[Priority, float] = {
+    Priority.MODELLED: 1.0,
     Priority.SPECIFIC: 1.0,
     Priority.GENERAL: 0.9,
     Priority.SYMPTOM: 0.7,

@@ -59,7 +59,8 @@ class Lexicon:
         equal = Condition(parameter=name, value=value)
         if not self._space.parameters[name].monotone or isinstance(value, str):
             return [equal]
-        ordered = sorted(self._space.parameters[name].domain, key=float)
+        numbers = (each for each in self._space.parameters[name].domain if not isinstance(each, str))
+        ordered = sorted(numbers, key=float)
         at_least = [limit for limit in ordered[1:] if float(limit) <= float(value)]
         at_most = [limit for limit in ordered[1:-1] if float(limit) >= float(value)]
         return [

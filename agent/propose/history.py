@@ -166,7 +166,7 @@ class History:
             base=base,
             about=about,
         )
-        why = resolution.error or self.space.violation(requested) or self._why_not(work)
+        why = resolution.error or self.space.violation(requested, self.facts) or self._why_not(work)
         if why is not None:
             self.ruled_out[why] += 1
             return None
