@@ -30,7 +30,7 @@ class ReplayRunner:
 
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what would run: silent fallbacks of which the engine tells, and settings that it refuses at once."""
-        node = _node(settings)
+        node = self.node_of(settings)
         resolved, taken = node.answers.resolved(assignment, told_only=True)
         why = "; ".join(no_op.why for no_op in taken)
         rewrites = tuple(
@@ -51,7 +51,7 @@ class ReplayRunner:
 
     def run(self, request: TrialRequest) -> RunRecord:
         """Answer a launch and write its log."""
-        found = answer(_node(request.settings), request)
+        found = answer(self.node_of(request.settings), request)
         folder = Path(request.artifact_dir)
         folder.mkdir(parents=True, exist_ok=True)
         log = folder / "engine.log"
@@ -59,15 +59,19 @@ class ReplayRunner:
         argv = self.command(request).argv
         return found.record.model_copy(update={"log_path": str(log), "argv": argv})
 
+    def node_of(self, settings: EngineSettings) -> NodeModel:
+        """Return the node model that the settings name.
+
+        Raises:
+            ValueError: when they name none.
+        """
+        if settings.node_model is None:
+            raise ValueError("the replay engine needs a node model in its settings (node_model)")
+        return load_node(settings.node_model)
+
     def run_probes(self, requests: Sequence[TrialRequest]) -> list[RunRecord]:
         """Answer probes, in order."""
         return [self.run(request) for request in requests]
-
-
-def _node(settings: EngineSettings) -> NodeModel:
-    if settings.node_model is None:
-        raise ValueError("the replay engine needs a node model in its settings (node_model)")
-    return load_node(settings.node_model)
 
 
 def main() -> None:
