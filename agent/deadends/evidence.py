@@ -51,6 +51,8 @@ class ReasonEvidence:
     """Condition number → bits of the failures that satisfy it."""
     blaming: dict[frozenset[str], int] = field(default_factory=lambda: defaultdict(int))
     """Blamed parameters → bits of the failures whose message accuses just these."""
+    at_rung: dict[Rung, int] = field(default_factory=lambda: defaultdict(int))
+    """Rung → bits of the failures seen there."""
     flaky: dict[int, list[Observation]] = field(default_factory=dict)
     """Failures whose very same launch also passed, with those passes."""
 
@@ -101,8 +103,16 @@ class Evidence:
         return sorted(found, key=lambda seen: seen.moment)
 
     def supporting(self, conditions: tuple[int, ...], reason: Reason) -> int:
-        """Return the bits of the failures of a reason that satisfy all conditions."""
-        return _all(conditions, self.reasons[reason].satisfying)
+        """Return the bits of the failures of a reason that satisfy all conditions, and that these may have caused.
+
+        Where the conditions hold and a rung passed, a failure at that rung or below it had another cause.
+        """
+        evidence = self.reasons[reason]
+        bits = _all(conditions, evidence.satisfying)
+        for rung, seen_there in evidence.at_rung.items():
+            if bits & seen_there and self.against(conditions, rung):
+                bits &= ~seen_there
+        return bits
 
     def _add_pass(self, seen: Observation) -> None:
         bit = 1 << len(self.passes)
@@ -119,6 +129,7 @@ class Evidence:
         failed = Failed(seen, failure, len(evidence.failures), self._conditions(seen))
         evidence.failures.append(failed)
         evidence.blaming[failed.blames] |= 1 << failed.index
+        evidence.at_rung[seen.rung] |= 1 << failed.index
         for group in failed.conditions:
             for number in group:
                 evidence.satisfying[number] |= 1 << failed.index

@@ -20,7 +20,7 @@ OTHER_CAUSE = 0.05
 """How likely one more failure of the same reason has a cause of its own."""
 MOST_COUNTED = 10
 """Failures beyond which more of them make no explanation likelier."""
-BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 300.0, 3.0, 0.3, 0.1
+BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 30.0, 10.0, 0.5, 0.1
 """What a message's blames make of a conjunction over: just these parameters, these and others, some, none of them."""
 LEAST_SHARE = 0.02
 """Explanations with a smaller share are not worth an experiment and do not count as suspects."""

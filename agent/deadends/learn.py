@@ -111,17 +111,12 @@ class _Lesson:
         return odds / (1 + odds) <= MOST_CHANCE
 
     def _covered(self, conditions: tuple[int, ...]) -> int:
-        """Return the bits of the failures that a dead end explains: at its rung or above it."""
-        rung = self._rung(conditions)
-        bits = self.evidence.supporting(conditions, self.reason)
-        failures = self.evidence.reasons[self.reason].failures
-        return sum(1 << each.index for each in failures if bits >> each.index & 1 and _reaches(each, rung))
+        """Return the bits of the failures that a dead end explains."""
+        return self.evidence.supporting(conditions, self.reason)
 
     def _rung(self, conditions: tuple[int, ...]) -> Rung:
-        """Return the cheapest rung at which the failure shows and nothing passes."""
-        failures = self._matching(conditions)
-        rungs = sorted({failed.seen.rung for failed in failures}, key=RUNG_ORDER.__getitem__)
-        return next(rung for rung in rungs if not self.evidence.against(conditions, rung))
+        """Return the cheapest rung at which the failure shows."""
+        return min((failed.seen.rung for failed in self._matching(conditions)), key=RUNG_ORDER.__getitem__)
 
     def _matching(self, conditions: tuple[int, ...]) -> list[Failed]:
         seen = self.evidence.reasons[self.reason]
@@ -163,7 +158,7 @@ class _Lesson:
 
     def _confirmed(self, numbers: tuple[int, ...]) -> DeadEnd:
         rung = self._rung(numbers)
-        support = _by_age(failed for failed in self._matching(numbers) if _reaches(failed, rung))
+        support = _by_age(self._matching(numbers))
         suspects = tuple(condition.parameter for condition in self._conjunction(numbers))
         return self._dead_end(numbers, DeadEndState.CONFIRMED, support, suspects, rung)
 
@@ -230,10 +225,6 @@ class _Lesson:
 
 def _digest(parts: Iterable[str]) -> str:
     return f"D{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:6]}"
-
-
-def _reaches(failed: Failed, rung: Rung) -> bool:
-    return RUNG_ORDER[failed.seen.rung] >= RUNG_ORDER[rung]
 
 
 def _by_age(failures: Iterable[Failed]) -> list[Failed]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agent.deadends.dead_end import DeadEndState
 from agent.deadends.observation import trial_label
 from agent.propose.history import ATTEMPTS, History
@@ -15,10 +17,25 @@ LARGEST_SHARE = 0.2
 """Of the budget: a node on which everything fails must not spend itself on second launches."""
 
 
+def of_starting_points(history: History) -> Work | None:
+    """Return the second launch of a default or baseline that failed by something that may not repeat, or None."""
+    starts = (trial for trial in history.trials if trial.work.kind in (Kind.DEFAULT, Kind.BASELINE))
+    return _first(history, (trial for trial in starts if _policy(trial) is Policy.RETRY_ONCE))
+
+
+def of_probes(history: History) -> Work | None:
+    """Return the second probe of what failed by something that may not repeat, or None: probes cost little."""
+    return _first(history, history.probes)
+
+
 def propose(history: History) -> Work | None:
-    """Return a launch or probe that shows whether a failure repeats, or None."""
+    """Return a launch that shows whether a failure repeats, or None."""
+    return _first(history, history.trials)
+
+
+def _first(history: History, trials: Iterable[Trial]) -> Work | None:
     spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
-    for trial in (*history.probes, *history.trials):
+    for trial in trials:
         if not trial.is_failed or not _is_open(history, trial):
             continue
         work = _again(trial)
@@ -27,6 +44,10 @@ def propose(history: History) -> Work | None:
         if may_run and (work.rung is Rung.PROBE or spent < LARGEST_SHARE * history.budget):
             return work
     return None
+
+
+def _policy(trial: Trial) -> Policy | None:
+    return trial.outcome.failure.policy if trial.outcome and trial.outcome.failure else None
 
 
 def _is_open(history: History, trial: Trial) -> bool:
