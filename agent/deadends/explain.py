@@ -8,10 +8,11 @@ left to the others says how far the best explanation may be believed, and which 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.deadends.evidence import Evidence, Failed
+from agent.reasons import Policy
 from search_spaces import Conjunction
 
 SIZE_PRIOR = (1.0, 0.18, 0.027)
@@ -22,6 +23,10 @@ MOST_COUNTED = 10
 """Failures beyond which more of them make no explanation likelier."""
 BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 30.0, 10.0, 0.5, 0.1
 """What a message's blames make of a conjunction over: just these parameters, these and others, some, none of them."""
+CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.1, Policy.RETRY_ONCE: 0.3}
+"""Odds that a first failure of this policy was chance and would not repeat."""
+SEEN_FLAKY = 5.0
+"""By how much those odds rise for a reason of which one failure did not repeat."""
 LEAST_SHARE = 0.02
 """Explanations with a smaller share are not worth an experiment and do not count as suspects."""
 
@@ -56,7 +61,7 @@ def explanations(failed: Failed, evidence: Evidence, unexplained: int) -> list[E
     weighed.sort(key=lambda row: (-row[0], len(row[1]), _text(evidence, row[1])))
     total = sum(weight for weight, _, _ in weighed)
     if weighed:
-        total += _company(failed, evidence, weighed[0], unexplained)
+        total += _company(failed, evidence, weighed[0], unexplained) + _chance(failed, evidence, weighed, unexplained)
     return [
         Explanation(tuple(map(evidence.lexicon.condition, numbers)), numbers, weight / total, support)
         for weight, numbers, support in weighed
@@ -110,6 +115,19 @@ def _blame_factor(failed: Failed, names: set[str]) -> float:
     if names > failed.blames:
         return BLAMED_AND_MORE
     return BLAMED_IN_PART if names & failed.blames else NOT_BLAMED
+
+
+def _chance(
+    failed: Failed, evidence: Evidence, weighed: Sequence[tuple[float, tuple[int, ...], int]], unexplained: int
+) -> float:
+    """Return the weight of chance: a failure of this reason may strike any launch, as often as it struck so far."""
+    alone = sum(weight * OTHER_CAUSE ** (min(support, MOST_COUNTED) - 1) for weight, _, support in weighed)
+    number = min(unexplained.bit_count(), MOST_COUNTED)
+    rate = unexplained.bit_count() / (len(evidence.passes) + unexplained.bit_count())
+    odds = CHANCE[failed.failure.policy]
+    if evidence.reasons[failed.failure.reason].flaky:
+        odds *= SEEN_FLAKY
+    return odds * alone * max(rate / OTHER_CAUSE, 1.0) ** (number - 1)
 
 
 def _company(failed: Failed, evidence: Evidence, best: tuple[float, tuple[int, ...], int], unexplained: int) -> float:

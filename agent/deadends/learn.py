@@ -13,17 +13,13 @@ from dataclasses import dataclass, field
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import RUNG_ORDER, Evidence, Failed
-from agent.deadends.explain import LEAST_SHARE, Explanation, explanations
-from agent.reasons import REASONS, Policy, Reason
+from agent.deadends.explain import CHANCE, LEAST_SHARE, SEEN_FLAKY, Explanation, explanations
+from agent.reasons import REASONS, Reason
 from runners import Rung
 from search_spaces import Comparison, Condition, Conjunction, Facts, Scalar, assignment_key
 
 BELIEVED = 0.95
 """Share of the best explanation from which it is believed."""
-CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.1, Policy.RETRY_ONCE: 0.3}
-"""Odds that a first failure of this policy was chance and would not repeat."""
-SEEN_FLAKY = 5.0
-"""By how much those odds rise for a reason of which one failure did not repeat."""
 REPEATS_BY_CHANCE = 0.5
 """How likely a failure that was chance repeats all the same."""
 MOST_CHANCE = 0.05

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from agent.propose.history import ATTEMPTS, History
+from agent.propose.improve import Improvement
 from agent.store.trial import Kind, Work
 
 BEST = 3
@@ -26,7 +27,7 @@ def propose(history: History) -> Work | None:
     """
     if not history.ranking:
         return None
-    best, *others = history.ranking[:BEST]
+    best, *others = Improvement(history).expected_ranking()[:BEST]
     rivals = [key for key in (*others, history.baseline_key) if key is not None and key != best]
     unclear = [key for key in rivals if not _is_separated(history, best, key)]
     wanted = [key for key in (best, history.baseline_key) if key is not None and _launches(history, key) < 2]

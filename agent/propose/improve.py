@@ -15,13 +15,17 @@ from functools import cached_property
 from itertools import combinations
 
 from agent.deadends.explain import LEAST_SHARE
+from agent.propose import second_launch
+from agent.propose.communication import Communication
 from agent.propose.history import History
-from agent.propose.surrogate import Measured, Surrogate
+from agent.propose.surrogate import Seen, Surrogate
 from agent.store.trial import Kind, Work
-from search_spaces import Assignment, Conjunction, Scalar, assignment_key, matches_all
+from search_spaces import Assignment, Conjunction, assignment_key, matches_all
 
 NEW_VALUE_FAILS, NEW_PAIR_FAILS = 0.15, 0.01
 """How likely a value, or two values together, that never were seen to work make a launch fail."""
+EFFECT, COLLECTIVES_EFFECT = 0.15, 0.03
+"""Expected size of one value's effect on the objective, as a share of it, and of what a probe has settled."""
 STARTS = 3
 """Best assignments that are changed, and most promising changes that are changed further."""
 CLIMBS = 4
@@ -35,6 +39,8 @@ def propose(history: History) -> Work | None:
     if history.incumbent is None:
         return None
     for candidate in Improvement(history).ranked():
+        if (failed := second_launch.once_failed(history, candidate)) is not None:
+            return failed
         if (work := history.admit(candidate, Kind.SEARCH, "expected to improve", base=history.incumbent)) is not None:
             return work
     return None
@@ -51,10 +57,17 @@ class Improvement:
         points: dict[str, Assignment] = {}
         for key in self.history.ranking[:STARTS]:
             points |= self._changes(self.history.measured[key])
+        points |= {key: trial.work.resolved for key, trial in second_launch.open_failures(self.history).items()}
         first = list(self._best_first(points))
         for start in first[:STARTS]:
             points |= self._climb(start)
         yield from self._best_first(points)
+
+    def expected_ranking(self) -> list[str]:
+        """Return the keys of the measured assignments, best expectation first: a lucky launch alone is not believed."""
+        expected = self._surrogate.expect([row.assignment for row in self._rows], [row.known for row in self._rows])
+        by_mean = sorted(zip(expected.mean, self.history.measured, strict=True), key=lambda row: (-row[0], row[1]))
+        return [key for _, key in by_mean]
 
     def _climb(self, start: Assignment) -> dict[str, Assignment]:
         """Return what is met on the way up from a candidate, one change at a time."""
@@ -90,54 +103,47 @@ class Improvement:
     def _improvements(self, points: Sequence[Assignment]) -> list[float]:
         if not points:
             return []
-        expected = self._surrogate.expect([(point, self._pass_us(point)) for point in points])
+        expected = self._surrogate.expect(points, self._communication.effects(points))
         gains = expected.mean - self._bar
         return [_expected_improvement(float(gain), float(sd)) for gain, sd in zip(gains, expected.sd, strict=True)]
 
     @cached_property
     def _launched(self) -> set[str]:
-        return {trial.work.key for trial in self.history.launches}
+        return {trial.work.key for trial in self.history.launches} - set(second_launch.open_failures(self.history))
+
+    @cached_property
+    def _communication(self) -> Communication:
+        return Communication(self.history)
 
     @cached_property
     def _surrogate(self) -> Surrogate:
-        return Surrogate(self.history.space, self._rows, self.history.noise_sd)
+        return Surrogate(self.history.space, self._effects, self._rows, self.history.noise_sd)
+
+    @property
+    def _effects(self) -> dict[str, float]:
+        """What only changes the collectives was settled by probes; little of it is left to launches."""
+        is_probed = self._communication.is_known
+        return {
+            name: COLLECTIVES_EFFECT
+            if is_probed and each.seen_by_probe and not each.effect_beyond_collectives
+            else EFFECT
+            for name, each in self.history.space.parameters.items()
+        }
 
     @cached_property
-    def _rows(self) -> list[Measured]:
-        history = self.history
+    def _rows(self) -> list[Seen]:
+        history, points = self.history, list(self.history.measured.values())
+        known = self._communication.effects(points)
         return [
-            Measured(point, history.mean(key), len(history.values[key]), self._pass_us(point), self._step_us.get(key))
-            for key, point in history.measured.items()
+            Seen(point, history.mean(key), len(history.values[key]), effect)
+            for (key, point), effect in zip(history.measured.items(), known, strict=True)
         ]
 
     @cached_property
     def _bar(self) -> float:
         """What the best measured assignment is expected to be worth: less than its luckiest launch."""
-        expected = self._surrogate.expect([(row.assignment, row.pass_us) for row in self._rows])
+        expected = self._surrogate.expect([row.assignment for row in self._rows], [row.known for row in self._rows])
         return float(max(expected.mean))
-
-    @cached_property
-    def _step_us(self) -> dict[str, float]:
-        found = {}
-        for trial in self.history.trials:
-            levels = trial.record.measurement.levels if trial.record and trial.record.measurement else ()
-            if trial.is_measured and levels:
-                found[trial.work.key] = 1000.0 * min(levels, key=lambda level: level.concurrency).step_ms_p50
-        return found
-
-    def _pass_us(self, point: Mapping[str, Scalar]) -> float | None:
-        return self._probed.get(self._seen_by_probe(point))
-
-    @cached_property
-    def _probed(self) -> dict[tuple[str, ...], float]:
-        return {
-            self._seen_by_probe(probe.work.resolved): probe.outcome.value
-            for probe in self.history.probes
-            if probe.is_measured and probe.outcome is not None and probe.outcome.value
-        }
-
-    def _seen_by_probe(self, point: Mapping[str, Scalar]) -> tuple[str, ...]:
-        return tuple(repr(point[name]) for name in self.history.space.probe_parameters)
 
     def _chance(self, point: Assignment) -> float:
         """Return how likely a launch of the point works."""
