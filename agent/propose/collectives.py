@@ -27,7 +27,7 @@ def propose(history: History) -> tuple[Work, ...]:
     """Return the next batch of probes, or nothing when the collectives are settled or the share is spent."""
     if Rung.PROBE not in history.runner.rungs or not history.space.probe_parameters or history.base is None:
         return ()
-    if any(trial.work.kind in (Kind.SCREEN, Kind.SEARCH) for trial in history.trials if trial.work.base):
+    if any(trial.work.kind is Kind.SEARCH for trial in history.trials if trial.work.base):
         return ()  # settled: the launches that build on it have begun
     left = room(history)
     if left <= 0 or is_searching(history):

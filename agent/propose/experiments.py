@@ -16,6 +16,7 @@ from agent.deadends.explain import LEAST_SHARE, Explanation
 from agent.deadends.learn import BELIEVED, REPEATS_BY_CHANCE, Suspicion
 from agent.propose import collectives
 from agent.propose.history import History
+from agent.propose.risk import Risk
 from agent.propose.second_launch import LARGEST_SHARE
 from agent.reasons import Reason
 from agent.store.trial import Kind, Trial, Work
@@ -80,13 +81,13 @@ def _rung(history: History, suspicion: Suspicion) -> Rung:
 
 
 def _best(history: History, suspicion: Suspicion, rung: Rung) -> Work | None:
-    causes = _causes(suspicion)
+    causes, risk = _causes(suspicion), Risk(history)
     stage = f"what makes {suspicion.failed.seen.label} fail?"
     about, kind = suspicion.failed.failure.reason.value, Kind.PROBE if rung is Rung.PROBE else Kind.CONFIRM
     ranked: dict[str, tuple[float, int, Assignment]] = {}
     for order, candidate in enumerate(_candidates(history, suspicion, causes, rung)):
         point = history.space.normalise(candidate, history.facts)
-        worth = _worth(suspicion, causes, point)
+        worth = _worth(suspicion, causes, point) * risk.chance_beside(point, suspicion)
         if worth >= LEAST_WORTH:
             ranked.setdefault(str(point), (-worth, order, point))
     for _, _, point in sorted(ranked.values(), key=lambda row: row[:2]):

@@ -17,7 +17,6 @@ class Kind(StrEnum):
 
     DEFAULT = "default"
     BASELINE = "baseline"
-    SCREEN = "screen"
     SEARCH = "search"
     CONFIRM = "confirm"
     REPEAT = "repeat"
@@ -76,7 +75,7 @@ class Work(Frozen):
         )
 
 
-FIRST_LAUNCHES = frozenset({Kind.DEFAULT, Kind.BASELINE, Kind.SCREEN, Kind.SEARCH})
+FIRST_LAUNCHES = frozenset({Kind.DEFAULT, Kind.BASELINE, Kind.SEARCH})
 """Kinds that launch an assignment for the first time: they share one identity, so that none is launched as another."""
 
 
