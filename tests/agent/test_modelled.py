@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,10 +17,10 @@ from agent.outcome import Failure
 from agent.reasons import Reason
 from runners import Exit, Phase, RunRecord
 from runners.replay import answer
-from search_spaces import NodeModel, load_node, shipped_nodes
+from search_spaces import NodeModel, RecordedNode, load_node, load_replayed, shipped_nodes
 from search_spaces.failure_texts import TEXTS
 from search_spaces.node_parts import PlantedFailure
-from tests.support.command_line import Search, agent, start_agent
+from tests.support.command_line import Search, agent, environment, start_agent
 from tests.support.small_node import request_for, small_data, small_node, written
 
 STORY = "pcie8-blackwell-cuda128"
@@ -125,6 +127,23 @@ def test_the_map_of_the_campaign_holds_what_is_planted(story: Search) -> None:
     found = json.loads(agent("deadends", "--json", home=story.home).stdout)
     reasons = {each["reason"] for each in found}
     assert {"jit_compile_error", "unsupported_arch"} <= reasons
+
+
+def test_a_stored_study_can_be_replayed_as_a_table(story: Search, tmp_path: Path) -> None:
+    """What was recorded comes back: every launch and probe that says something, with reason and blames."""
+    command = [sys.executable, "-m", "agent.recorded", "--home", str(story.home)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    table = tmp_path / "table.jsonl"
+    table.write_text(done.stdout, encoding="utf-8")
+    node = load_replayed(table)
+    assert isinstance(node, RecordedNode)
+    status = json.loads(agent("status", "--json", home=story.home).stdout)
+    assert sum(trial.rung == "full" for trial in node.trials) == 40
+    assert (
+        sum(trial.failure is not None and trial.rung == "full" for trial in node.trials) == status["outcomes"]["failed"]
+    )
+    assert node.space.default_on(node.facts) == node.trials[0].assignment
+    assert not any(line.startswith("[replay]") for trial in node.trials if trial.failure for line in trial.failure.log)
 
 
 @pytest.fixture

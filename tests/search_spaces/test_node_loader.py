@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,15 @@ def test_without_a_probe_rung_no_parameter_is_seen_by_one(tmp_path: Path) -> Non
     data = small_data()
     data["rungs"], data["failures"] = ["full"], []
     assert load_node(written(tmp_path, data)).space.probe_parameters == ()
+
+
+def test_the_file_on_the_page_loads(tmp_path: Path) -> None:
+    """Somebody who has only the page begins with it."""
+    page = (Path(__file__).parents[2] / "search_spaces" / "nodes" / "README.md").read_text(encoding="utf-8")
+    path = tmp_path / "node.yaml"
+    path.write_text(textwrap.dedent(page.partition("## A whole file\n\n")[2].partition("\n## ")[0]), encoding="utf-8")
+    node = load_node(path)
+    assert (node.name, len(node.file.failures), len(node.file.no_ops)) == ("my-node", 1, 1)
 
 
 def test_an_unknown_name_lists_what_ships() -> None:
