@@ -119,8 +119,15 @@ def test_a_campaign_on_a_modelled_node_says_so_from_the_plan_to_the_result(story
 def test_a_campaign_of_hours_reports_the_hours_of_the_model(story: Search) -> None:
     status = json.loads(agent("status", "--json", home=story.home).stdout)
     assert status["spent"] == 40
+    assert status["modelled"] == STORY
     assert 2 * 3600 < status["node_s"] < 12 * 3600
     assert status["outcomes"]["failed"] > 0
+
+
+def test_reading_commands_say_that_the_node_is_modelled(story: Search) -> None:
+    for command in ("status", "best"):
+        assert f"modelled node {STORY}" in agent(command, home=story.home).stdout
+    assert json.loads(agent("best", "--json", home=story.home).stdout)["modelled"] == STORY
 
 
 def test_the_map_of_the_campaign_holds_what_is_planted(story: Search) -> None:
