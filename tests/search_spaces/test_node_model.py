@@ -126,6 +126,19 @@ def test_the_best_is_the_best_of_all(seed: int) -> None:
     assert true_value(node, found.assignment) == pytest.approx(found.value)
 
 
+def test_values_that_help_only_together_are_found() -> None:
+    """Each alone slows the node down, so no bound may give up on them before both are chosen."""
+    data = small_data()
+    data["performance"]["effects"] = [
+        {"when": {"backend": ["c"]}, "component": "step", "times": 1.5, "why": "for a test"},
+        {"when": {"expert": [True]}, "component": "step", "times": 1.5, "why": "for a test"},
+        {"when": {"backend": ["c"], "expert": [True]}, "component": "step", "times": 0.2, "why": "for a test"},
+    ]
+    found = best(small_node(performance=data["performance"], failures=[], no_ops=[]))
+    assert found is not None
+    assert (found.assignment["backend"], found.assignment["expert"]) == ("c", True)
+
+
 @pytest.mark.parametrize("size", ["medium", "large"])
 def test_no_random_assignment_beats_the_best(size: str) -> None:
     node = generate(3, size)  # type: ignore[arg-type]
