@@ -24,6 +24,8 @@ VLLM_PARSERS = ("entrypoints.common.cli_args", "entrypoints.launchers.cli_args",
 """Where make_arg_parser lives in vLLM 0.33, in 0.29 to 0.32, and before."""
 VLLM_PARSER_CLASSES = ("utils.argparse_utils", "utils")
 """Where FlexibleArgumentParser lives in vLLM 0.12 to 0.33, and before."""
+DECLARING_FILES = ("__init__.py", "srt/server_args.py", "engine/arg_utils.py")
+"""Files that an installation, or an edit of one's own checkout, writes anew. (An import writes beside them.)"""
 
 
 def identity(engine: str) -> dict[str, object]:
@@ -31,8 +33,9 @@ def identity(engine: str) -> dict[str, object]:
     spec = importlib.util.find_spec(engine)
     if spec is None or not spec.submodule_search_locations:
         return {"missing": True}
-    folder = next(iter(spec.submodule_search_locations))
-    return {"folder": folder, "version": _version(engine), "installed": Path(folder).stat().st_mtime_ns}
+    folder = Path(next(iter(spec.submodule_search_locations)))
+    written = [path.stat().st_mtime_ns for name in DECLARING_FILES if (path := folder / name).exists()]
+    return {"folder": str(folder), "version": _version(engine), "written": written}
 
 
 def options(engine: str) -> dict[str, object]:
