@@ -86,6 +86,32 @@ def unavailable_values(space: SearchSpace, accepted: EngineOptions) -> dict[str,
     return found
 
 
+def spellings(engine: str) -> dict[str, str]:
+    """Return every version's spelling → our name, for messages of the engine that name an option.
+
+    Empty for an engine without a dialect.
+    """
+    dialect = DIALECTS.get(engine)
+    if dialect is None:
+        return {}
+    ways = {option: name for name, ways in dialect.DIALECT.items() for way in reversed(ways) for option in way.options}
+    return {**ways, **dialect.OVERLAPS, **dialect.ALIASES}
+
+
+def fixed_and_tuned(settings: EngineSettings, space: SearchSpace) -> dict[str, str]:
+    """Return fixed option or variable → the parameter that sets it too, for what cannot be both.
+
+    A parameter that is narrowed to one value which says nothing leaves the option to the user.
+    """
+    fixed = set(canonical(space.engine, settings.options)) | set(settings.variables)
+    found: dict[str, str] = {}
+    for name, parameter in space.parameters.items():
+        said = [parameter.switches_of(value) for value in parameter.domain]
+        targets = {target for each in said for target in (*each.flags, *each.env)}
+        found |= dict.fromkeys(sorted(targets & fixed), name)
+    return found
+
+
 def _sayable(engine: str, option: str, value: Scalar) -> tuple[str, Scalar]:
     """The one option whose name depends on the rest of the launch, in the form it takes in the end."""
     if engine == "vllm" and option == "cuda-graph-max-bs":

@@ -14,6 +14,8 @@ from runners.engine_dialects import (
     OptionNotInVersionError,
     build_command,
     canonical,
+    fixed_and_tuned,
+    spellings,
     unavailable_values,
 )
 from runners.engine_dialects.vllm_dialect import capture_sizes
@@ -278,3 +280,28 @@ def test_our_names_for_what_any_version_calls_otherwise() -> None:
         "hf-overrides": '{"a": 1}',
     }
     assert canonical("vllm", {"compilation-config": "3"}) == {"compilation-config": "3"}
+
+
+def test_a_message_in_any_versions_words_is_about_one_of_our_options() -> None:
+    """So that the parameter behind it can be blamed."""
+    words = spellings("sglang")
+    assert words["cuda-graph-max-bs-decode"] == "cuda-graph-max-bs"
+    assert words["disable-cuda-graph"] == words["cuda-graph-backend-decode"] == "disable-decode-cuda-graph"
+    assert words["enable-flashinfer-allreduce-fusion"] == "flashinfer-allreduce-fusion-backend"
+    assert spellings("vllm")["cudagraph-capture-sizes"] == "cuda-graph-max-bs"
+    assert spellings("torch") == {}
+
+
+def test_what_is_fixed_and_tuned_at_once_is_named() -> None:
+    """The engine cannot be told both; a parameter that is pinned to saying nothing leaves it to the user."""
+    space = load_space("sglang")
+    settings = EngineSettings(
+        engine="sglang",
+        num_ranks=1,
+        device="cuda",
+        options={"cuda-graph-max-bs-decode": 24, "trust-remote-code": True},
+        variables={"NCCL_ALGO": "Ring", "NCCL_DEBUG": "INFO"},
+    )
+    assert fixed_and_tuned(settings, space) == {"cuda-graph-max-bs": "cuda_graph_max_bs", "NCCL_ALGO": "nccl_algo"}
+    pinned = space.narrowed({"cuda_graph_max_bs": "auto", "nccl_algo": "auto"}, {})
+    assert fixed_and_tuned(settings, pinned) == {}
