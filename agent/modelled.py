@@ -8,14 +8,23 @@ from pathlib import Path
 from agent.reasons import Reason
 from agent.spec import StudySpec
 from runners import EngineSettings
-from search_spaces import NodeModel, SpecificationError, YamlDocument, load_node, nearest, node_path, shipped_nodes
+from search_spaces import (
+    NodeModel,
+    RecordedNode,
+    SpecificationError,
+    YamlDocument,
+    load_replayed,
+    nearest,
+    node_path,
+    shipped_nodes,
+)
 
 REPLAY = "replay"
 SAID_BY_THE_MODEL = ("space", "tp", "device")
 """Keys of a study that a node model answers itself."""
 
 
-def asked_node(spec: StudySpec) -> tuple[NodeModel, Path] | None:
+def asked_node(spec: StudySpec) -> tuple[NodeModel | RecordedNode, Path] | None:
     """Return the node model of a study with its path, or None for a study of a real node.
 
     Raises:
@@ -34,7 +43,7 @@ def asked_node(spec: StudySpec) -> tuple[NodeModel, Path] | None:
         if getattr(spec, key) is not None:
             raise spec.error("the node model says that itself: leave it away", key)
     path = _path(spec, spec.node)
-    node = load_node(path)
+    node = load_replayed(path)
     _check_reasons(node, path)
     return node, path
 
@@ -51,9 +60,15 @@ def _path(spec: StudySpec, written: str) -> Path:
         raise spec.error(error.problem, "node", written) from error
 
 
-def _check_reasons(node: NodeModel, path: Path) -> None:
+def _check_reasons(node: NodeModel | RecordedNode, path: Path) -> None:
     """Reasons are the agent's vocabulary: the model itself cannot know them."""
     known = {reason.value for reason in Reason}
+    if isinstance(node, RecordedNode):
+        for trial in node.trials:
+            if trial.failure is not None and trial.failure.reason not in known:
+                problem = f"'{trial.failure.reason}' is no reason. {nearest(trial.failure.reason, known)}"
+                raise SpecificationError(problem, path=path, key="reason")
+        return
     for index, failure in enumerate(node.file.failures):
         if failure.reason not in known:
             problem = f"'{failure.reason}' is no reason. {nearest(failure.reason, known)}"

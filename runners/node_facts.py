@@ -49,8 +49,8 @@ def collect() -> dict[str, JSON]:
 
 def summary_lines(facts: Mapping[str, object]) -> list[str]:
     """Return a few lines for a reader: the host, the GPUs, the software. A modelled node may lack facts."""
+    lines = [_host_summary(facts)] if "num_cpus" in facts else []
     facts = defaultdict(lambda: None, facts)
-    lines = [] if facts["num_cpus"] is None else [_host_summary(facts)]
     lines.append(_gpu_summary(facts))
     named = {"driver": "driver", "cuda_driver": "CUDA driver", "torch": "torch", "cuda": "CUDA", "nccl": "NCCL"}
     versions = [f"{label} {facts[name]}" for name, label in {**named, "python": "Python"}.items() if facts[name]]

@@ -18,8 +18,9 @@ from runners.contract import (
     TrialRequest,
     Workload,
 )
-from runners.replay.answer import answer
-from search_spaces import Assignment, Facts, NodeModel, canonical_json, load_node, true_value
+from runners.replay import answer, recorded_answer
+from search_spaces import Assignment, Facts, NodeModel, RecordedNode, canonical_json, load_replayed, true_value
+from search_spaces.node_table import NOT_RECORDED
 
 
 class ReplayRunner:
@@ -31,6 +32,8 @@ class ReplayRunner:
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what would run: silent fallbacks of which the engine tells, and settings that it refuses at once."""
         node = self.node_of(settings)
+        if isinstance(node, RecordedNode):
+            return Resolution(assignment=assignment, error=None if node.recorded(assignment) else NOT_RECORDED)
         resolved, taken = node.answers.resolved(assignment, told_only=True)
         why = "; ".join(no_op.why for no_op in taken)
         rewrites = tuple(
@@ -51,7 +54,8 @@ class ReplayRunner:
 
     def run(self, request: TrialRequest) -> RunRecord:
         """Answer a launch and write its log."""
-        found = answer(self.node_of(request.settings), request)
+        node = self.node_of(request.settings)
+        found = recorded_answer(node, request) if isinstance(node, RecordedNode) else answer(node, request)
         folder = Path(request.artifact_dir)
         folder.mkdir(parents=True, exist_ok=True)
         log = folder / "engine.log"
@@ -59,19 +63,30 @@ class ReplayRunner:
         argv = self.command(request).argv
         return found.record.model_copy(update={"log_path": str(log), "argv": argv})
 
-    def node_of(self, settings: EngineSettings) -> NodeModel:
-        """Return the node model that the settings name.
+    def node_of(self, settings: EngineSettings) -> NodeModel | RecordedNode:
+        """Return the node model or the recorded table that the settings name.
 
         Raises:
             ValueError: when they name none.
         """
         if settings.node_model is None:
             raise ValueError("the replay engine needs a node model in its settings (node_model)")
-        return load_node(settings.node_model)
+        return load_replayed(settings.node_model)
 
     def run_probes(self, requests: Sequence[TrialRequest]) -> list[RunRecord]:
         """Answer probes, in order."""
         return [self.run(request) for request in requests]
+
+
+def _print_recorded(node: RecordedNode, assignment: Assignment) -> None:
+    default = node.space.default_on(node.facts)
+    point = node.space.normalise({**default, **assignment}, node.facts)
+    print(f"modelled node {node.name}, recorded: {canonical_json(point)}")
+    for trial in node.recorded(point):
+        rates = ", ".join(f"{level.tok_per_s:.1f} at concurrency {level.concurrency}" for level in trial.levels)
+        print(f"modelled tok/s: {rates}" if trial.failure is None else f"modelled failure: {trial.failure.reason}")
+    if not node.recorded(point):
+        print(NOT_RECORDED)
 
 
 def main() -> None:
@@ -81,7 +96,10 @@ def main() -> None:
     parser.add_argument("--assignment", default="{}", help="JSON: what differs from the default")
     parser.add_argument("--concurrency", default=",".join(map(str, Workload().concurrency)))
     given = parser.parse_args()
-    node = load_node(given.node)
+    node = load_replayed(given.node)
+    if isinstance(node, RecordedNode):
+        _print_recorded(node, json.loads(given.assignment))
+        return
     point = node.space.normalise({**node.default, **json.loads(given.assignment)}, node.facts)
     levels = [int(level) for level in given.concurrency.split(",")]
     effective, _ = node.answers.resolved(point)

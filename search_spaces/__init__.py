@@ -5,8 +5,9 @@ from search_spaces.condition import Comparison, Condition, Conjunction, matches_
 from search_spaces.errors import SpecificationError, nearest, plain_message
 from search_spaces.loader import catalogue, load_space
 from search_spaces.node_best import Best, best
-from search_spaces.node_loader import load_node, node_path, shipped_nodes
+from search_spaces.node_loader import load_node, load_replayed, node_path, shipped_nodes
 from search_spaces.node_model import NodeModel, cause, true_value
+from search_spaces.node_table import RecordedNode
 from search_spaces.parameter import IntRange, Parameter
 from search_spaces.relation import Relation
 from search_spaces.space import SearchSpace
@@ -23,6 +24,7 @@ __all__ = [
     "IntRange",
     "NodeModel",
     "Parameter",
+    "RecordedNode",
     "Relation",
     "Scalar",
     "SearchSpace",
@@ -36,6 +38,7 @@ __all__ = [
     "cause",
     "changed_parameters",
     "load_node",
+    "load_replayed",
     "load_space",
     "matches_all",
     "nearest",

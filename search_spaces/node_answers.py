@@ -13,6 +13,7 @@ from typing import get_args
 from search_spaces.assignment import Assignment, Facts, Scalar
 from search_spaces.node_parts import (
     Clause,
+    Component,
     Conditional,
     Draft,
     Effect,
@@ -20,7 +21,6 @@ from search_spaces.node_parts import (
     Performance,
     PhaseName,
     PlantedFailure,
-    Target,
     Wanted,
 )
 from search_spaces.space import SearchSpace
@@ -188,17 +188,17 @@ class Changes:
     """What effects do to each component of a step: all `times` together, and the sum of all `plus_us`."""
 
     def __init__(self) -> None:
-        self.times: dict[str, float] = dict.fromkeys(get_args(Target), 1.0)
-        self.plus_us: dict[str, float] = dict.fromkeys(get_args(Target), 0.0)
+        self.times: dict[str, float] = dict.fromkeys(get_args(Component), 1.0)
+        self.plus_us: dict[str, float] = dict.fromkeys(get_args(Component), 0.0)
 
     def add(self, effect: Effect, concurrency: int) -> None:
         """Take in an effect, where it speaks of this level."""
         if effect.concurrency is not None and not effect.concurrency.holds_for(concurrency):
             return
         if effect.times is not None:
-            self.times[effect.on] *= effect.times
+            self.times[effect.component] *= effect.times
         if effect.plus_us is not None:
-            self.plus_us[effect.on] += effect.plus_us
+            self.plus_us[effect.component] += effect.plus_us
 
     def applied(self, component: str, microseconds: float) -> float:
         """Return a component's time with its changes."""

@@ -174,7 +174,7 @@ def _is_possible(allowed: Allowed, partial: Mapping[str, Scalar]) -> bool:
 
 def _may_help(effect: Effect) -> bool:
     if effect.times is not None:
-        return effect.times > 1 if effect.on == "acceptance" else effect.times < 1
+        return effect.times > 1 if effect.component == "acceptance" else effect.times < 1
     return effect.plus_us is not None and effect.plus_us < 0
 
 

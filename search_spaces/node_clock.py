@@ -34,7 +34,7 @@ class Clock:
     def until(self, failure: PlantedFailure, seconds: Mapping[str, float], phases: Sequence[str]) -> dict[str, float]:
         """Return the seconds of each phase of a launch that fails: whole phases before its own, and none after it."""
         before = phases[: phases.index(failure.phase)]
-        spent = {name: seconds[name] for name in before if name in seconds and name != "stop"}
+        spent = {name: seconds[name] for name in before if name in seconds}
         return {**spent, failure.phase: failure.seconds}
 
     def serving(self, rates: Sequence[float], requests: int | None, output_tokens: int | None) -> float:

@@ -125,8 +125,8 @@ class _Truth:
         probe = {"spawn": 2.5, "init_distributed": 1.5, "warmup": 1.0, "stop": 0.3}
         return {"full": full, "probe": probe, "requests": 32, "output_tokens": 256}
 
-    def _effect(self, when: dict[str, object], on: str, times: float, why: str, **more: object) -> None:
-        self._effects.append({"when": when, "on": on, "times": round(times, 3), **more, "why": why})
+    def _effect(self, when: dict[str, object], component: str, times: float, why: str, **more: object) -> None:
+        self._effects.append({"when": when, "component": component, "times": round(times, 3), **more, "why": why})
 
     def _main_effects(self, chosen: Chosen, base_us: float) -> None:
         name, rng = chosen.template.name, self.rng

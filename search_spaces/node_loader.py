@@ -12,10 +12,12 @@ from pydantic import ValidationError
 from search_spaces.errors import SpecificationError, nearest, plain_message
 from search_spaces.loader import load_space, space_of
 from search_spaces.node_checks import problems
-from search_spaces.node_model import NodeFile, NodeModel, NodeVariant
+from search_spaces.node_model import NodeFile, NodeModel, NodeVariant, with_defaults, without_probes
+from search_spaces.node_table import RecordedNode, load_table
 from search_spaces.space import SearchSpace
 from search_spaces.yaml_document import YamlDocument
 
+MODEL_FILES, TABLE_FILES = (".yaml", ".yml"), (".jsonl", ".csv")
 MOST_GENERATIONS = 8
 """How many files may stand behind each other by `like`; more is a circle."""
 
@@ -34,12 +36,23 @@ def node_path(name_or_path: str) -> Path:
     if name_or_path in shipped_nodes():
         return _folder() / f"{name_or_path}.yaml"
     path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml"):
+    if path.suffix not in (*MODEL_FILES, *TABLE_FILES):
         raise SpecificationError(
-            f"no node model of that name. {nearest(name_or_path, shipped_nodes())} Or give the path of a .yaml file.",
+            f"no node model of that name. {nearest(name_or_path, shipped_nodes())} "
+            "Or give a file: a model (.yaml) or a recorded table (.jsonl, .csv).",
             key=name_or_path,
         )
     return path.absolute()
+
+
+def load_replayed(name_or_path: str | Path) -> NodeModel | RecordedNode:
+    """Return what the replay engine answers from: a node model, or a recorded table.
+
+    Raises:
+        SpecificationError: with file, line and key, for anything that is wrong in the file.
+    """
+    path = node_path(str(name_or_path))
+    return _cached_table(*_state(path)) if path.suffix in TABLE_FILES else load_node(path)
 
 
 def load_node(name_or_path: str | Path) -> NodeModel:
@@ -65,7 +78,7 @@ def node_of(data: Mapping[str, object]) -> NodeModel:
         raise SpecificationError(plain_message(first["msg"]), key=".".join(map(str, first["loc"]))) from error
     for where, problem in problems(file, space):
         raise SpecificationError(problem, key=".".join(map(str, where)))
-    return NodeModel(file, _as_rungs_allow(file, space.narrowed(file.narrow.pins, file.narrow.excludes)))
+    return NodeModel(file, _as_rungs_allow(file, _narrowed(file, space)))
 
 
 def _folder() -> Path:
@@ -78,6 +91,11 @@ def _state(path: Path) -> tuple[Path, int, int]:
     except OSError as error:
         raise SpecificationError(f"cannot be read: {error.strerror}", path=path) from error
     return path, found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=16)
+def _cached_table(path: Path, _modified: int, _size: int) -> RecordedNode:
+    return load_table(path)
 
 
 @lru_cache(maxsize=64)
@@ -129,12 +147,9 @@ def _narrowed(file: NodeFile, space: SearchSpace) -> SearchSpace:
     excludes = {
         name: tuple(space.parse_value(name, value) for value in values) for name, values in file.narrow.excludes.items()
     }
-    return space.narrowed(pins, excludes)
+    defaults = {name: space.parse_value(name, value) for name, value in file.narrow.defaults.items()}
+    return with_defaults(space, defaults).narrowed(pins, excludes)
 
 
 def _as_rungs_allow(file: NodeFile, space: SearchSpace) -> SearchSpace:
-    """Without a probe rung, no parameter is seen by a probe."""
-    if "probe" in file.rungs:
-        return space
-    blind = {name: each.model_copy(update={"seen_by_probe": False}) for name, each in space.parameters.items()}
-    return space.model_copy(update={"parameters": blind})
+    return space if "probe" in file.rungs else without_probes(space)

@@ -21,10 +21,12 @@ LEVELS = (1, 8)
 
 
 class Narrowing(SpaceModel):
-    """What the node takes out of the space."""
+    """What the node makes of its space."""
 
     pins: Mapping[str, StrictScalar] = Field(default_factory=dict)
     excludes: Mapping[str, tuple[StrictScalar, ...]] = Field(default_factory=dict)
+    defaults: Mapping[str, StrictScalar] = Field(default_factory=dict)
+    """Parameter → the engine's default on this node, where the space says another one."""
 
 
 class NodeFile(SpaceModel):
@@ -92,6 +94,21 @@ class NodeModel:
     def default(self) -> Assignment:
         """The engine's default assignment on this node."""
         return self.space.normalise(self.space.default_on(self.facts), self.facts)
+
+
+def with_defaults(space: SearchSpace, defaults: Mapping[str, Scalar]) -> SearchSpace:
+    """Return the space with other defaults."""
+    parameters = {
+        name: each.model_copy(update={"default": defaults[name], "default_where": ()}) if name in defaults else each
+        for name, each in space.parameters.items()
+    }
+    return space.model_copy(update={"parameters": parameters})
+
+
+def without_probes(space: SearchSpace) -> SearchSpace:
+    """Return the space for a node without a probe rung: no parameter is seen by a probe."""
+    blind = {name: each.model_copy(update={"seen_by_probe": False}) for name, each in space.parameters.items()}
+    return space.model_copy(update={"parameters": blind})
 
 
 def true_value(node: NodeModel, assignment: Mapping[str, Scalar], levels: Sequence[int] = LEVELS) -> float | None:

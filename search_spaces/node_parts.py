@@ -27,7 +27,7 @@ PhaseName = Literal[
 ]
 """The phases of a launch in their order, by the names that runners give them."""
 RungName = Literal["probe", "full"]
-Target = Literal["step", "compute", "communication", "draft", "acceptance"]
+Component = Literal["step", "compute", "communication", "draft", "acceptance"]
 Seconds = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
@@ -102,7 +102,7 @@ class Conditional(SpaceModel):
 class Effect(Conditional):
     """How values of parameters change one component of a step. All `times` multiply, then all `plus_us` add."""
 
-    on: Target
+    component: Component
     times: Annotated[float, Field(gt=0)] | None = None
     plus_us: float | None = None
     concurrency: Wanted | None = None
@@ -113,7 +113,7 @@ class Effect(Conditional):
     def _is_one_change(self) -> Effect:
         if (self.times is None) == (self.plus_us is None):
             raise ValueError("needs exactly one of 'times' and 'plus_us'")
-        if self.on == "acceptance" and self.times is None:
+        if self.component == "acceptance" and self.times is None:
             raise ValueError("acceptance is a probability: change it with 'times'")
         return self
 

@@ -27,6 +27,7 @@ from runners.contract import (
 from search_spaces import Assignment, NodeModel, assignment_key
 from search_spaces.node_answers import PHASES, Figures
 from search_spaces.node_parts import NoOp, PlantedFailure
+from search_spaces.node_table import RecordedFailure
 
 EXCERPT_LINES = 60
 P99_SDS = 2.33
@@ -134,8 +135,8 @@ def _answered(
     measurement: Measurement | None = None,
     probe: ProbeMeasurement | None = None,
 ) -> Answer:
-    log = (_first_line(node, request), *_phase_lines(seconds), *_no_op_lines(proofs), "[replay] modelled end")
-    record = _record(node, Exit(code=0), Phase.STOP, seconds, log, proofs)
+    log = (_first_line(node, request), *_phase_lines(seconds), *_no_op_lines(proofs), ending_line(None))
+    record = log_record(node.name, Exit(code=0), Phase.STOP, seconds, log, proofs)
     return Answer(record.model_copy(update={"measurement": measurement, "probe": probe}), log)
 
 
@@ -146,22 +147,35 @@ def _failed(
     seconds: Mapping[str, float],
     proofs: tuple[EffectProof, ...],
 ) -> Answer:
-    blames = "" if failure.blames is None else f" blames={','.join(failure.blames) or 'none'}"
-    last = f"[replay] modelled failure: reason={failure.reason}{blames}"
-    log = (_first_line(node, request), *_phase_lines(seconds), *_no_op_lines(proofs), *failure.log, last)
+    log = (
+        _first_line(node, request),
+        *_phase_lines(seconds),
+        *_no_op_lines(proofs),
+        *failure.log,
+        ending_line(failure),
+    )
     planted = failure.exit
     end = Exit(code=planted.code, signal=planted.signal, requested=planted.cause != "exited", cause=planted.cause)
-    return Answer(_record(node, end, Phase(failure.phase), seconds, log, proofs), log)
+    return Answer(log_record(node.name, end, Phase(failure.phase), seconds, log, proofs), log)
 
 
-def _record(
-    node: NodeModel,
+def ending_line(failure: PlantedFailure | RecordedFailure | None) -> str:
+    """Return the last line of a modelled launch's log: that it is one, and the reason for which it failed."""
+    if failure is None:
+        return "[replay] modelled end"
+    blames = "" if failure.blames is None else f" blames={','.join(failure.blames) or 'none'}"
+    return f"[replay] modelled failure: reason={failure.reason}{blames}"
+
+
+def log_record(
+    node: str,
     end: Exit,
     phase: Phase,
     seconds: Mapping[str, float],
     log: tuple[str, ...],
     proofs: tuple[EffectProof, ...],
 ) -> RunRecord:
+    """Return the record of a modelled launch with this log, before anything was measured."""
     numbered = list(enumerate(log, start=1))[-EXCERPT_LINES:]
     return RunRecord(
         exit=end,
@@ -171,7 +185,7 @@ def _record(
         log_lines=len(log),
         excerpt=tuple(LogLine(number=number, text=text) for number, text in numbered),
         effects=proofs,
-        node=f"modelled:{node.name}",
+        node=f"modelled:{node}",
     )
 
 
