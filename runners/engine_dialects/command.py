@@ -126,10 +126,17 @@ def _python(settings: EngineSettings) -> str:
 def _spelled(named: Mapping[str, Scalar], accepted: EngineOptions) -> dict[str, Scalar]:
     dialect, found = DIALECTS[accepted.engine].DIALECT, dict[str, Scalar]()
     for name, value in named.items():
-        if value is False and "." not in name:
-            continue  # a switch that the user wrote as off
-        found |= spell(name, value, dialect, accepted)
+        meant = _switch(name, value, accepted)
+        if meant is not False or "." in name:
+            found |= spell(name, meant, dialect, accepted)
     return found
+
+
+def _switch(name: str, value: Scalar, accepted: EngineOptions) -> Scalar:
+    """A switch that the user wrote as text is one; off, it is not said at all."""
+    option = accepted.option(name)
+    is_switch = option is not None and option.kind == "flag" and str(value).lower() in ("true", "false")
+    return str(value).lower() == "true" if is_switch else value
 
 
 def _arguments(options: Mapping[str, Scalar], accepted: EngineOptions) -> Iterator[str]:

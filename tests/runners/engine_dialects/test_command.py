@@ -154,6 +154,8 @@ def test_the_baseline_does_not_hear_of_the_draft(tmp_path: Path) -> None:
 def test_fixed_options_in_any_versions_words_are_said_in_this_ones(tmp_path: Path) -> None:
     """A command that was written for an older engine keeps its meaning; what the assignment says goes before it."""
     fixed: dict[str, Scalar] = {
+        "trust-remote-code": "true",
+        "disable-radix-cache": "false",
         "cuda-graph-max-bs-decode": "24",
         "tensor-parallel-size": 4,
         "disable-piecewise-cuda-graph": True,
@@ -163,10 +165,11 @@ def test_fixed_options_in_any_versions_words_are_said_in_this_ones(tmp_path: Pat
     words = arguments(request, "0.5.13")
     assert words == [
         *("--model-path", "/models/big", "--tp-size", "4", "--random-seed", "7"),
-        *("--cuda-graph-max-bs", "24", "--disable-piecewise-cuda-graph"),
+        *("--trust-remote-code", "--cuda-graph-max-bs", "24", "--disable-piecewise-cuda-graph"),
     ]
     request = request_of(tmp_path, load_space("sglang"), {"cuda_graph_max_bs": 8}, options=fixed)
-    assert "--cuda-graph-max-bs-decode 8 --disable-prefill-cuda-graph" in " ".join(arguments(request, "0.5.20"))
+    words = arguments(request, "0.5.20")
+    assert words[-3:] == ["--cuda-graph-max-bs-decode", "8", "--disable-prefill-cuda-graph"]
 
 
 def test_vllm_counts_graph_sizes_in_tokens_of_a_verify_pass(tmp_path: Path) -> None:
@@ -231,6 +234,21 @@ def test_more_options_are_added_where_the_version_has_them(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    "content",
+    [
+        {"method": "ngram", "revision": "0123", "model": "8", "parallel_drafting": True},
+        {"method": "ngram", "num_speculative_tokens_per_batch_size": [[1, 3], [8, 1]]},
+        {"method": "ngram", "draft_load_config": {"a": {"b.c": 1.5}, "d": None}},
+    ],
+)
+def test_a_fixed_json_object_keeps_its_content(tmp_path: Path, content: dict[str, object]) -> None:
+    """Texts that look like numbers, lists, and keys that have dots themselves."""
+    request = request_of(tmp_path, load_space("vllm"), {}, options={"speculative-config": json.dumps(content)})
+    words = arguments(request, "0.33.0")
+    assert json.loads(words[words.index("--speculative-config") + 1]) == content
+
+
+@pytest.mark.parametrize(
     ("options", "variables", "fragments"),
     [
         (
@@ -239,7 +257,8 @@ def test_more_options_are_added_where_the_version_has_them(tmp_path: Path) -> No
             ("error: argument --moe-a2a-backend: invalid choice", "deepep", "0.5.16"),
         ),
         ({"moe-a2a-backnd": "none"}, {}, ("error: unrecognized arguments: --moe-a2a-backnd", "'moe-a2a-backend'")),
-        ({"tp-size": True}, {}, ("error: argument --tp-size",)),
+        ({"tp-size": True}, {}, ("error: argument --tp-size: needs a value",)),
+        ({"enable-metrics": "loud"}, {}, ("error: argument --enable-metrics: takes no value", "'loud'")),
         ({}, {"SGLANG_ENABLE_PCIE_IPC_ALLREDUCE": "1"}, ("error: sglang 0.5.16 does not read", "PCIE_IPC")),
     ],
 )
