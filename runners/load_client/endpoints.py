@@ -130,7 +130,7 @@ def read_events(endpoint: Endpoint, events: list[bytes], answer: Answer, now: fl
                 raise AnswerError(f"the server ended the stream: {_shown(data)}")
             endpoint.read(event, answer, now)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise AnswerError(f"no event of this API ({error!r}): {_shown(data)}") from error
+            raise AnswerError(f"the stream holds no event of this API: {_shown(data)}") from error
 
 
 def _shown(data: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 
 import aiohttp
@@ -57,10 +58,9 @@ async def exchange(
     except AnswerError as error:
         return answer, error
     except TimeoutError:
-        num_tokens = sum(answer.tokens_per_event)
-        return answer, AnswerError(f"no end within {timeout_s:g} s ({num_tokens} tokens so far)")
+        return answer, AnswerError(f"no end within {timeout_s:g} s ({_so_far(answer)})")
     except (aiohttp.ClientError, OSError) as error:
-        return answer, AnswerError(f"{type(error).__name__}: {error}")
+        return answer, AnswerError(_broken(error, answer))
     return answer, None
 
 
@@ -74,3 +74,21 @@ async def _stream(session: aiohttp.ClientSession, url: str, endpoint: Endpoint, 
             *events, rest = (rest + chunk).split(_EVENT_END)
             read_events(endpoint, events, answer, now)
         read_events(endpoint, [rest], answer, clock())
+
+
+def _broken(error: aiohttp.ClientError | OSError, answer: Answer) -> str:
+    """Return what became of the connection, in words of ours.
+
+    The library's would blame a transfer encoding, and an exception's name in the log looks like a root.
+    """
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return f"the connection closed within the answer ({_so_far(answer)})"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the connection closed before an answer"
+    if isinstance(error, OSError):  # aiohttp's connection errors are among these
+        return f"the connection failed: {os.strerror(error.errno) if error.errno else error}"
+    return f"the answer cannot be read: {error}"
+
+
+def _so_far(answer: Answer) -> str:
+    return f"{sum(answer.tokens_per_event)} tokens so far"

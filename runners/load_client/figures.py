@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import median
 
 from runners.contract import Latency, LevelMeasurement, Measurement
 from runners.load_client.job import LoadResult, RequestRecord, Speculation
@@ -30,19 +29,20 @@ def level_measurement(
     The first event of a request is its prefill. What follows is decoding: `passes` target passes, counted for each
     sequence, that emitted the other tokens.
     """
-    gaps_ms = [gap for record in records for gap in record.gaps_ms]
-    decode_s = sum(gaps_ms) / 1000
+    decode_s = sum(record.decode_ms for record in records) / 1000
     decoded = sum(record.decoded_tokens for record in records)
     passes = decode_passes(decoded, speculation)
+    acceptance_length = max(1.0, decoded / passes) if passes else 1.0
+    tpot_ms = _latency([_time_per_output_token_ms(record) for record in records])
     return LevelMeasurement(
         concurrency=concurrency,
         output_tok_per_s=sum(record.output_tokens for record in records) / wall_s,
         ttft_ms=_latency([record.ttft_ms or record.total_ms for record in records]),
-        tpot_ms=_latency([_time_per_output_token_ms(record) for record in records]),
-        # A request of a single event, as of one token, has no steps to time.
-        step_ms_p50=median(gaps_ms) if gaps_ms else 0.0,
+        tpot_ms=tpot_ms,
+        # Not the median gap: servers send in bursts, and then most gaps are near zero and the others are waits.
+        step_ms_p50=tpot_ms.p50 * acceptance_length,
         verify_steps_per_s=passes / decode_s if decode_s else 0.0,
-        acceptance_length=max(1.0, decoded / passes) if passes else 1.0,
+        acceptance_length=acceptance_length,
         acceptance_per_position=_per_position(speculation),
     )
 
