@@ -37,9 +37,9 @@ CASES = (
     Case("flat out", "openai", 64, 2_000, {}),
     Case("flat out, new ids in each event", "sglang", 8, 10_000, NEW_IDS),
     Case("flat out, all ids in each event", "sglang", 8, 500, SGLANG),
-    Case("paced", "openai", 64, 2_000, {"step_ms": 1.6}),
-    Case("paced, new ids in each event", "sglang", 64, 2_000, NEW_IDS | {"step_ms": 0.8}),
-    Case("paced, all ids in each event", "sglang", 64, 200, SGLANG | {"step_ms": 0.8}),
+    Case("paced", "openai", 64, 2_000, {"step_ms": 1.0}),
+    Case("paced, new ids in each event", "sglang", 64, 2_000, NEW_IDS | {"step_ms": 0.4}),
+    Case("paced, all ids in each event", "sglang", 64, 200, SGLANG | {"step_ms": 0.2}),
 )
 
 

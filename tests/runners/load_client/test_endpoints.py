@@ -104,8 +104,8 @@ def test_an_event_that_is_an_error_or_none_is_refused(endpoint: Endpoint, event:
     [
         ([choice(" a", token_ids=[5])], "broke off after 1 tokens"),
         ([choice(" a", "length", token_ids=[5])], "did not say how many"),
-        ([choice(" a", "abort", token_ids=[5]), USAGE], "gave the request up"),
-        ([choice(" a", "length", token_ids=[5]), USAGE], "1 token ids and counts 3"),
+        ([choice(" a b c", "abort", token_ids=[5, 6, 7]), USAGE], "gave the request up"),
+        ([choice(" a", "length", token_ids=[5]), USAGE], "1 token ids and counts 3"),  # while it is read
         ([choice(" a b c", "stop", token_ids=[5, 6, 7]), USAGE], "3 tokens came instead of 8"),
     ],
 )
