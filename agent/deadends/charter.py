@@ -44,10 +44,9 @@ class Charter:
         return self._atlas
 
     def _touched_by(self, seen: Observation) -> set[Reason]:
-        """A failure touches its own reason; a pass every reason that is unclear, and those that it contradicts."""
-        if seen.failure is not None:
-            return {seen.failure.reason}
-        return {reason for reason in self._evidence.reasons if self._is_open(reason, seen)}
+        """A failure touches its own reason; anything touches the reasons that are unclear or that it contradicts."""
+        own = set() if seen.failure is None else {seen.failure.reason}
+        return own | {reason for reason in self._evidence.reasons if self._is_open(reason, seen)}
 
     def _is_open(self, reason: Reason, seen: Observation) -> bool:
         learned = self._learned.get(reason)

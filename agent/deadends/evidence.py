@@ -13,10 +13,11 @@ from agent.deadends.lexicon import Lexicon
 from agent.deadends.observation import Observation
 from agent.outcome import Failure
 from agent.reasons import Reason
-from runners import Rung
+from runners import Phase, Rung
 from search_spaces import SearchSpace, assignment_key
 
 RUNG_ORDER = {rung: index for index, rung in enumerate(Rung)}
+PHASE_ORDER = {phase: index for index, phase in enumerate(Phase)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,12 @@ class ReasonEvidence:
         """Bits of the failures that are not known to be flaky."""
         return ((1 << len(self.failures)) - 1) & ~sum(1 << index for index in self.flaky)
 
+    @property
+    def last_phase(self) -> Phase:
+        """The latest phase in which a failure of the reason struck: what came further did not have its cause."""
+        phases = (failed.failure.phase for failed in self.failures if failed.index not in self.flaky)
+        return max(phases, key=PHASE_ORDER.__getitem__, default=Phase.STOP)
+
     def alike(self, failed: Failed) -> int:
         """Return the bits of the failures that may have the same cause: a message with other blames has another one."""
         if not failed.blames:
@@ -77,6 +84,9 @@ class Evidence:
         self.reasons: dict[Reason, ReasonEvidence] = {}
         self.passes: list[Observation] = []
         self._satisfying: dict[Rung, dict[int, int]] = {rung: defaultdict(int) for rung in Rung}
+        self.survivors: list[Observation] = []
+        """Failures that came further than some phase: they passed what strikes there."""
+        self._surviving: dict[tuple[Rung, Phase], dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._launches: dict[tuple[Rung, str], tuple[list[Observation], list[Failed]]] = {}
 
     def add(self, seen: Observation) -> None:
@@ -92,13 +102,18 @@ class Evidence:
             for each in failed:
                 self.reasons[each.failure.reason].flaky[each.index] = list(passed)
 
-    def against(self, conditions: tuple[int, ...], rung: Rung) -> int:
-        """Return the bits of the passes at this rung or above it that satisfy all conditions."""
-        return _all(conditions, self._satisfying[rung])
+    def against(self, conditions: tuple[int, ...], rung: Rung, reason: Reason) -> bool:
+        """Return whether anything that satisfies all conditions passed, at this rung or above it.
+
+        A launch that failed for another reason in a later phase passed what this reason strikes.
+        """
+        if _all(conditions, self._satisfying[rung]):
+            return True
+        return bool(_all(conditions, self._surviving[rung, self.reasons[reason].last_phase]))
 
     def contradicting(self, conditions: tuple[int, ...], rung: Rung) -> list[Observation]:
-        """Return those passes, oldest first."""
-        bits = self.against(conditions, rung)
+        """Return the passes at this rung or above it that satisfy all conditions, oldest first."""
+        bits = _all(conditions, self._satisfying[rung])
         found = (seen for index, seen in enumerate(self.passes) if bits >> index & 1)
         return sorted(found, key=lambda seen: seen.moment)
 
@@ -110,7 +125,7 @@ class Evidence:
         evidence = self.reasons[reason]
         bits = _all(conditions, evidence.satisfying)
         for rung, seen_there in evidence.at_rung.items():
-            if bits & seen_there and self.against(conditions, rung):
+            if bits & seen_there and self.against(conditions, rung, reason):
                 bits &= ~seen_there
         return bits
 
@@ -133,7 +148,18 @@ class Evidence:
         for group in failed.conditions:
             for number in group:
                 evidence.satisfying[number] |= 1 << failed.index
+        self._add_survivor(failed)
         return failed
+
+    def _add_survivor(self, failed: Failed) -> None:
+        bit = 1 << len(self.survivors)
+        self.survivors.append(failed.seen)
+        rungs = [rung for rung in Rung if RUNG_ORDER[rung] <= RUNG_ORDER[failed.seen.rung]]
+        earlier = [phase for phase in Phase if PHASE_ORDER[phase] < PHASE_ORDER[failed.failure.phase]]
+        for satisfying in (self._surviving[rung, phase] for rung in rungs for phase in earlier):
+            for group in failed.conditions:
+                for number in group:
+                    satisfying[number] |= bit
 
     def _conditions(self, seen: Observation) -> tuple[tuple[int, ...], ...]:
         return tuple(self.lexicon.satisfied(name, seen.assignment[name]) for name in seen.visible)

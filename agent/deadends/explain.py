@@ -8,7 +8,7 @@ left to the others says how far the best explanation may be believed, and which 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.deadends.evidence import Evidence, Failed
@@ -56,31 +56,47 @@ def explanations(failed: Failed, evidence: Evidence, unexplained: int) -> list[E
     unexplained &= evidence.reasons[failed.failure.reason].alike(failed)
     alive = [*_alive(failed, evidence, 1), *_alive(failed, evidence, 2)] or list(_alive(failed, evidence, 3))
     alive = alive or _everything(failed, evidence)
-    counted = _families(alive, failed, evidence, unexplained)
-    weighed = [(_weight(failed, evidence, each, support), each, support) for each, support in counted]
-    weighed.sort(key=lambda row: (-row[0], len(row[1]), _text(evidence, row[1])))
+    weighed = _weighed(alive, failed, evidence, unexplained)
+    if weighed and len(weighed[0][1]) == 2:
+        company = _with_company(weighed[0][1], failed, evidence)
+        weighed = sorted([*weighed, *_weighed(company, failed, evidence, unexplained)], key=_order(evidence))
     total = sum(weight for weight, _, _ in weighed)
     if weighed:
-        total += _company(failed, evidence, weighed[0], unexplained) + _chance(failed, evidence, weighed, unexplained)
+        total += _chance(failed, evidence, weighed, unexplained)
     return [
         Explanation(tuple(map(evidence.lexicon.condition, numbers)), numbers, weight / total, support)
         for weight, numbers, support in weighed
     ]
 
 
+_Weighed = tuple[float, tuple[int, ...], int]
+"""Weight, conditions, failures covered."""
+
+
+def _weighed(alive: list[tuple[int, ...]], failed: Failed, evidence: Evidence, unexplained: int) -> list[_Weighed]:
+    counted = _families(alive, failed, evidence, unexplained)
+    weighed = [(_weight(failed, evidence, each, support), each, support) for each, support in counted]
+    return sorted(weighed, key=_order(evidence))
+
+
+def _order(evidence: Evidence) -> Callable[[_Weighed], tuple[float, int, str]]:
+    return lambda row: (-row[0], len(row[1]), _text(evidence, row[1]))
+
+
 def _alive(failed: Failed, evidence: Evidence, size: int) -> Iterator[tuple[int, ...]]:
     """Yield the conjunctions of this size that the failure satisfies and no comparable pass does."""
-    rung = failed.seen.rung
+    rung, reason = failed.seen.rung, failed.failure.reason
     for groups in itertools.combinations(failed.conditions, size):
         for conditions in itertools.product(*groups):
-            if not evidence.against(conditions, rung):
+            if not evidence.against(conditions, rung, reason):
                 yield conditions
 
 
 def _everything(failed: Failed, evidence: Evidence) -> list[tuple[int, ...]]:
     """The whole assignment, where nothing smaller is left: it explains this launch and no other."""
     conditions = tuple(min(group, key=evidence.lexicon.width) for group in failed.conditions)
-    return [] if not conditions or evidence.against(conditions, failed.seen.rung) else [conditions]
+    is_contradicted = evidence.against(conditions, failed.seen.rung, failed.failure.reason)
+    return [] if not conditions or is_contradicted else [conditions]
 
 
 def _families(
@@ -117,9 +133,7 @@ def _blame_factor(failed: Failed, names: set[str]) -> float:
     return BLAMED_IN_PART if names & failed.blames else NOT_BLAMED
 
 
-def _chance(
-    failed: Failed, evidence: Evidence, weighed: Sequence[tuple[float, tuple[int, ...], int]], unexplained: int
-) -> float:
+def _chance(failed: Failed, evidence: Evidence, weighed: Sequence[_Weighed], unexplained: int) -> float:
     """Return the weight of chance: a failure of this reason may strike any launch, as often as it struck so far."""
     alone = sum(weight * OTHER_CAUSE ** (min(support, MOST_COUNTED) - 1) for weight, _, support in weighed)
     number = min(unexplained.bit_count(), MOST_COUNTED)
@@ -130,22 +144,11 @@ def _chance(
     return odds * alone * max(rate / OTHER_CAUSE, 1.0) ** (number - 1)
 
 
-def _company(failed: Failed, evidence: Evidence, best: tuple[float, tuple[int, ...], int], unexplained: int) -> float:
-    """Return the weight of three conditions where the best explanation has two: they are not listed one by one.
-
-    What every covered failure had in common may belong to the cause.
-    """
-    weight, conditions, support = best
-    if len(conditions) != 2 or failed.blames:
-        return 0.0
+def _with_company(conditions: tuple[int, ...], failed: Failed, evidence: Evidence) -> list[tuple[int, ...]]:
+    """Return the conjunctions of three around the best of two: what all its failures had in common may belong to it."""
     named = {evidence.lexicon.condition(number).parameter for number in conditions}
-    total = 0.0
-    for name, group in zip(failed.seen.visible, failed.conditions, strict=True):
-        if name not in named:
-            own = min(group, key=evidence.lexicon.width)
-            shared = evidence.supporting((*conditions, own), failed.failure.reason) & unexplained
-            total += OTHER_CAUSE ** (min(support, MOST_COUNTED) - min(shared.bit_count(), MOST_COUNTED))
-    return total * weight * SIZE_PRIOR[2] / SIZE_PRIOR[1]
+    others = zip(failed.seen.visible, failed.conditions, strict=True)
+    return [(*conditions, number) for name, group in others if name not in named for number in group]
 
 
 def _text(evidence: Evidence, conditions: tuple[int, ...]) -> str:

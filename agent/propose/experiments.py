@@ -64,7 +64,8 @@ def _is_spent(trial: Trial) -> bool:
 
 
 def _num_dead_ends(history: History, reason: Reason) -> int:
-    return sum(found.reason is reason for found in history.atlas.dead_ends)
+    """Return how many dead ends of a reason experiments were or may be spent on: the known ones, and the next."""
+    return 1 + sum(found.reason is reason for found in history.atlas.confirmed)
 
 
 def _rung(history: History, suspicion: Suspicion) -> Rung:
@@ -88,7 +89,7 @@ def _best(history: History, suspicion: Suspicion, rung: Rung) -> Work | None:
     for order, candidate in enumerate(_candidates(history, suspicion, causes, rung)):
         point = history.space.normalise(candidate, history.facts)
         worth = _worth(suspicion, causes, point) * risk.chance_beside(point, suspicion)
-        if worth >= LEAST_WORTH:
+        if worth >= LEAST_WORTH or rung is not suspicion.failed.seen.rung:
             ranked.setdefault(str(point), (-worth, order, point))
     for _, _, point in sorted(ranked.values(), key=lambda row: row[:2]):
         work = history.admit(point, kind, stage, base=history.base, about=about)
@@ -111,6 +112,9 @@ def _worth(suspicion: Suspicion, causes: list[Explanation], point: Mapping[str, 
 
 def _candidates(history: History, suspicion: Suspicion, causes: list[Explanation], rung: Rung) -> Iterator[Assignment]:
     failed = suspicion.failed.seen.assignment
+    if rung is not suspicion.failed.seen.rung:  # does a cheaper rung show it at all?
+        yield failed
+        return
     for context in _contexts(history, suspicion, rung):
         names: set[str] = set()
         for cause in causes:

@@ -121,6 +121,10 @@ class SimulatedStudy:
             lease=LEASE.model_copy(update={"pid": self.lease.pid + 1}),
         )
 
+    def launch(self, work: Work) -> None:
+        """Run a piece of work that nobody proposed."""
+        self._close(self._open(work))
+
     def _open(self, work: Work) -> Trial:
         kept = self.probes if work.kind is Kind.PROBE else self.trials
         trial = Trial(
