@@ -27,6 +27,8 @@ CONTEXTS = 8
 """Working assignments that are tried as the other half of an experiment: those that differ most from the failure."""
 MOST_EACH = 8
 """Experiments for each dead end of a reason: what is not clear by then stays suspected."""
+LEAST_AT_PROBE = 0.3
+"""Share of the causes that a probe can see from which it is asked first."""
 LEAST_WORTH = 0.05
 """Expected information, in bits, below which an experiment is not run."""
 
@@ -52,7 +54,12 @@ def propose(history: History, rung: Rung) -> Iterator[Work]:
     spent = Counter(trial.work.about for trial in (*history.launches, *history.probes) if _is_spent(trial))
     for suspicion in history.atlas.suspicions:
         reason = suspicion.failed.failure.reason
-        if spent[reason] < MOST_EACH * _num_dead_ends(history, reason) and _rung(history, suspicion) is rung:
+        if spent[reason] >= MOST_EACH * _num_dead_ends(history, reason):
+            continue
+        at_probe = _at_a_probe(history, suspicion)
+        if at_probe is not None and rung is Rung.PROBE:
+            yield at_probe
+        elif at_probe is None and rung is suspicion.failed.seen.rung:
             work = _best(history, suspicion, rung)
             if work is not None:
                 yield work
@@ -68,17 +75,20 @@ def _num_dead_ends(history: History, reason: Reason) -> int:
     return 1 + sum(found.reason is reason for found in history.atlas.confirmed)
 
 
-def _rung(history: History, suspicion: Suspicion) -> Rung:
-    """Return the cheapest rung that may show the failure: a probe where it has not shown that it does not."""
-    failed = suspicion.failed.seen
-    if failed.rung is Rung.PROBE or Rung.PROBE not in history.runner.rungs:
-        return failed.rung
-    visible = history.space.probe_parameters
-    likely = _causes(suspicion)
-    at_probe = sum(cause.share for cause in likely if all(c.parameter in visible for c in cause.conditions))
-    probed = (probe for probe in history.probes if probe.is_measured)
-    is_shown = not any(all(probe.work.resolved[n] == failed.assignment[n] for n in visible) for probe in probed)
-    return Rung.PROBE if visible and at_probe >= 0.5 and is_shown else failed.rung
+def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
+    """Return the probe that tells whether a launch's failure shows there too, or None: known, or not to be expected."""
+    visible, failed = history.space.probe_parameters, suspicion.failed.seen
+    if failed.rung is Rung.PROBE or Rung.PROBE not in history.runner.rungs or not visible:
+        return None
+    likely = (cause for cause in _causes(suspicion) if all(each.parameter in visible for each in cause.conditions))
+    if sum(cause.share for cause in likely) < LEAST_AT_PROBE:
+        return None
+    seen = [repr(failed.assignment[name]) for name in visible]
+    if any([repr(probe.work.resolved[name]) for name in visible] == seen for probe in history.probes if probe.counts):
+        return None
+    stage = f"does a probe show what made {failed.label} fail?"
+    about = suspicion.failed.failure.reason.value
+    return history.admit(failed.assignment, Kind.PROBE, stage, base=history.base, about=about)
 
 
 def _best(history: History, suspicion: Suspicion, rung: Rung) -> Work | None:
@@ -89,7 +99,7 @@ def _best(history: History, suspicion: Suspicion, rung: Rung) -> Work | None:
     for order, candidate in enumerate(_candidates(history, suspicion, causes, rung)):
         point = history.space.normalise(candidate, history.facts)
         worth = _worth(suspicion, causes, point) * risk.chance_beside(point, suspicion)
-        if worth >= LEAST_WORTH or rung is not suspicion.failed.seen.rung:
+        if worth >= LEAST_WORTH:
             ranked.setdefault(str(point), (-worth, order, point))
     for _, _, point in sorted(ranked.values(), key=lambda row: row[:2]):
         work = history.admit(point, kind, stage, base=history.base, about=about)
@@ -112,9 +122,6 @@ def _worth(suspicion: Suspicion, causes: list[Explanation], point: Mapping[str, 
 
 def _candidates(history: History, suspicion: Suspicion, causes: list[Explanation], rung: Rung) -> Iterator[Assignment]:
     failed = suspicion.failed.seen.assignment
-    if rung is not suspicion.failed.seen.rung:  # does a cheaper rung show it at all?
-        yield failed
-        return
     for context in _contexts(history, suspicion, rung):
         names: set[str] = set()
         for cause in causes:
