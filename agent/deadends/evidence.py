@@ -87,6 +87,7 @@ class Evidence:
         self.survivors: list[Observation] = []
         """Failures that came further than some phase: they passed what strikes there."""
         self._surviving: dict[tuple[Rung, Phase], dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        self._num_survivors: dict[Phase, int] = defaultdict(int)
         self._launches: dict[tuple[Rung, str], tuple[list[Observation], list[Failed]]] = {}
 
     def add(self, seen: Observation) -> None:
@@ -110,6 +111,10 @@ class Evidence:
         if _all(conditions, self._satisfying[rung]):
             return True
         return bool(_all(conditions, self._surviving[rung, self.reasons[reason].last_phase]))
+
+    def reached(self, reason: Reason) -> int:
+        """Return how many launches came as far as the failures of a reason, those not counted."""
+        return len(self.passes) + self._num_survivors[self.reasons[reason].last_phase]
 
     def contradicting(self, conditions: tuple[int, ...], rung: Rung) -> list[Observation]:
         """Return the passes at this rung or above it that satisfy all conditions, oldest first."""
@@ -156,6 +161,8 @@ class Evidence:
         self.survivors.append(failed.seen)
         rungs = [rung for rung in Rung if RUNG_ORDER[rung] <= RUNG_ORDER[failed.seen.rung]]
         earlier = [phase for phase in Phase if PHASE_ORDER[phase] < PHASE_ORDER[failed.failure.phase]]
+        for phase in earlier:
+            self._num_survivors[phase] += 1
         for satisfying in (self._surviving[rung, phase] for rung in rungs for phase in earlier):
             for group in failed.conditions:
                 for number in group:

@@ -8,7 +8,8 @@ left to the others says how far the best explanation may be believed, and which 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agent.deadends.evidence import Evidence, Failed
@@ -19,8 +20,10 @@ SIZE_PRIOR = (1.0, 0.18, 0.027)
 """Of one condition, two, three: each further one multiplies the conjunctions there are, and few of them are real."""
 OTHER_CAUSE = 0.05
 """How likely one more failure of the same reason has a cause of its own."""
-MOST_COUNTED = 10
-"""Failures beyond which more of them make no explanation likelier."""
+MOST_MISSED = 100
+"""Failures beyond which missing more of them makes no explanation less likely: it is out of the question anyway."""
+NEW_CAUSE = 0.003
+"""How likely a cause of its own is that somebody would have to assume."""
 BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 30.0, 10.0, 0.5, 0.1
 """What a message's blames make of a conjunction over: just these parameters, these and others, some, none of them."""
 CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.1, Policy.RETRY_ONCE: 0.3}
@@ -45,37 +48,59 @@ class Explanation:
     """Failures of the reason that it covers, this one included."""
 
 
-def explanations(failed: Failed, evidence: Evidence, unexplained: int) -> list[Explanation]:
+def explanations(failed: Failed, evidence: Evidence, unexplained: int, chance_odds: float = 0.0) -> list[Explanation]:
     """Return what may have caused a failure, likeliest first; empty where passes contradict everything.
 
     Args:
         failed: The failure.
         evidence: What the study saw.
         unexplained: Bits of the failures of the reason that no confirmed dead end covers.
+        chance_odds: Odds that chance, and no condition, causes the unexplained failures of the reason.
     """
     unexplained &= evidence.reasons[failed.failure.reason].alike(failed)
     alive = [*_alive(failed, evidence, 1), *_alive(failed, evidence, 2)] or list(_alive(failed, evidence, 3))
     alive = alive or _everything(failed, evidence)
-    weighed = _weighed(alive, failed, evidence, unexplained)
+    counted = _families(alive, failed, evidence, unexplained)
+    weighed = _weighed(counted, failed, evidence)
     if weighed and len(weighed[0][1]) == 2:
         company = _with_company(weighed[0][1], failed, evidence)
-        weighed = sorted([*weighed, *_weighed(company, failed, evidence, unexplained)], key=_order(evidence))
-    total = sum(weight for weight, _, _ in weighed)
-    if weighed:
-        total += _chance(failed, evidence, weighed, unexplained)
+        weighed = _weighed([*counted, *_families(company, failed, evidence, unexplained)], failed, evidence)
+    total = sum(weight for weight, _, _ in weighed) * (1.0 + chance_odds)
     return [
         Explanation(tuple(map(evidence.lexicon.condition, numbers)), numbers, weight / total, support)
         for weight, numbers, support in weighed
     ]
 
 
+def chance_odds(causes: int, failures: int, launches: int, *, is_flaky: bool, policy: Policy) -> float:
+    """Return the odds that failures of one reason are chance, against conditions of their own.
+
+    Chance explains them all at once, but each launch that did not fail counts against it; conditions explain each
+    launch, but every further cause has to be assumed.
+
+    Args:
+        causes: How many conjunctions it takes to cover the failures.
+        failures: How many there are.
+        launches: How many launches came as far, these failures included.
+        is_flaky: Whether a failure of the reason is known not to have repeated.
+        policy: The policy of the reason.
+    """
+    if not failures or CHANCE[policy] == 0.0:
+        return 0.0
+    rate = min(failures / launches, 0.999)
+    by_chance = failures * math.log(rate) + (launches - failures) * math.log(1.0 - rate)
+    by_causes = causes * math.log(NEW_CAUSE)
+    odds = CHANCE[policy] * (SEEN_FLAKY if is_flaky else 1.0)
+    return odds * math.exp(max(-50.0, min(50.0, by_chance - by_causes)))
+
+
 _Weighed = tuple[float, tuple[int, ...], int]
 """Weight, conditions, failures covered."""
 
 
-def _weighed(alive: list[tuple[int, ...]], failed: Failed, evidence: Evidence, unexplained: int) -> list[_Weighed]:
-    counted = _families(alive, failed, evidence, unexplained)
-    weighed = [(_weight(failed, evidence, each, support), each, support) for each, support in counted]
+def _weighed(counted: list[tuple[tuple[int, ...], int]], failed: Failed, evidence: Evidence) -> list[_Weighed]:
+    most = max((support for _, support in counted), default=0)
+    weighed = [(_weight(failed, evidence, each, most - support), each, support) for each, support in counted]
     return sorted(weighed, key=_order(evidence))
 
 
@@ -115,11 +140,11 @@ def _families(
     return [(conditions, support) for conditions, support, _ in best.values()]
 
 
-def _weight(failed: Failed, evidence: Evidence, conditions: tuple[int, ...], support: int) -> float:
-    weight = SIZE_PRIOR[min(len(conditions), len(SIZE_PRIOR)) - 1]
+def _weight(failed: Failed, evidence: Evidence, conditions: tuple[int, ...], missed: int) -> float:
+    """Return the weight of an explanation that covers `missed` failures less than the one that covers most."""
+    weight = SIZE_PRIOR[min(len(conditions), len(SIZE_PRIOR)) - 1] * OTHER_CAUSE ** min(missed, MOST_MISSED)
     for number in conditions:
         weight *= evidence.lexicon.weight(number)
-    weight *= OTHER_CAUSE ** (1 - min(support, MOST_COUNTED))
     return weight * _blame_factor(failed, {evidence.lexicon.condition(number).parameter for number in conditions})
 
 
@@ -131,17 +156,6 @@ def _blame_factor(failed: Failed, names: set[str]) -> float:
     if names > failed.blames:
         return BLAMED_AND_MORE
     return BLAMED_IN_PART if names & failed.blames else NOT_BLAMED
-
-
-def _chance(failed: Failed, evidence: Evidence, weighed: Sequence[_Weighed], unexplained: int) -> float:
-    """Return the weight of chance: a failure of this reason may strike any launch, as often as it struck so far."""
-    alone = sum(weight * OTHER_CAUSE ** (min(support, MOST_COUNTED) - 1) for weight, _, support in weighed)
-    number = min(unexplained.bit_count(), MOST_COUNTED)
-    rate = unexplained.bit_count() / (len(evidence.passes) + unexplained.bit_count())
-    odds = CHANCE[failed.failure.policy]
-    if evidence.reasons[failed.failure.reason].flaky:
-        odds *= SEEN_FLAKY
-    return odds * alone * max(rate / OTHER_CAUSE, 1.0) ** (number - 1)
 
 
 def _with_company(conditions: tuple[int, ...], failed: Failed, evidence: Evidence) -> list[tuple[int, ...]]:

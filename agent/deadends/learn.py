@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import RUNG_ORDER, Evidence, Failed
-from agent.deadends.explain import CHANCE, LEAST_SHARE, SEEN_FLAKY, Explanation, explanations
+from agent.deadends.explain import CHANCE, LEAST_SHARE, SEEN_FLAKY, Explanation, chance_odds, explanations
 from agent.reasons import REASONS, Reason
 from runners import Rung
 from search_spaces import Comparison, Condition, Conjunction, Facts, Scalar, assignment_key
@@ -63,6 +63,8 @@ class _Lesson:
     evidence: Evidence
     facts: Facts
     confirmed: list[tuple[int, ...]] = field(default_factory=list)
+    odds: float = 0.0
+    """Odds that chance causes the failures that are not explained yet."""
     _ids: set[str] = field(default_factory=set)
 
     def learned(self) -> Learned:
@@ -72,6 +74,7 @@ class _Lesson:
         left = sorted(steady, key=lambda failed: failed.order)
         while True:  # what one failure explains may make another one clear
             before = unexplained
+            self.odds = self._chance_odds(left, unexplained)
             for failed in left:
                 if unexplained >> failed.index & 1:
                     unexplained = self._explain(failed, unexplained)
@@ -87,9 +90,22 @@ class _Lesson:
             suspicions=tuple(group[0] for group in suspicions.values()),
         )
 
+    def _chance_odds(self, left: Sequence[Failed], unexplained: int) -> float:
+        seen = self.evidence.reasons[self.reason]
+        causes, uncovered = 0, unexplained
+        for failed in left:
+            if uncovered >> failed.index & 1:
+                found = explanations(failed, self.evidence, uncovered)
+                uncovered &= ~(self._covered(found[0].numbers) if found else 0) & ~(1 << failed.index)
+                causes += 1
+        failures = unexplained.bit_count()
+        policy = left[0].failure.policy if left else REASONS[self.reason].policy
+        launches = failures + self.evidence.reached(self.reason)
+        return chance_odds(causes, failures, launches, is_flaky=bool(seen.flaky), policy=policy)
+
     def _explain(self, failed: Failed, unexplained: int) -> int:
         """Confirm the failure's best explanation where it is believed; return what is left to explain."""
-        found = explanations(failed, self.evidence, unexplained)
+        found = explanations(failed, self.evidence, unexplained, self.odds)
         if not found or not self._is_believed(failed, found[0]):
             return unexplained
         self.confirmed.append(found[0].numbers)
@@ -134,7 +150,7 @@ class _Lesson:
     def _suspicions(self, left: Sequence[Failed], unexplained: int) -> dict[tuple[int, ...], list[Suspicion]]:
         groups: dict[tuple[int, ...], list[Suspicion]] = {}
         for failed in left:
-            found = explanations(failed, self.evidence, unexplained)
+            found = explanations(failed, self.evidence, unexplained, self.odds)
             if found:
                 is_repeated = self._is_no_chance(failed, found[0].support)
                 suspicion = Suspicion(failed, tuple(found), is_repeated)
@@ -145,7 +161,7 @@ class _Lesson:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""
         seen = self.evidence.reasons[self.reason]
         flaky = [seen.failures[index] for index in seen.flaky]
-        flaky += [failed for failed in left if not explanations(failed, self.evidence, unexplained)]
+        flaky += [failed for failed in left if not explanations(failed, self.evidence, unexplained, self.odds)]
         flaky = _by_age(flaky)
         launches: dict[tuple[str, str], Failed] = {}
         for failed in flaky:

@@ -26,7 +26,7 @@ from search_spaces import Assignment, Scalar, matches_all
 CONTEXTS = 8
 """Working assignments that are tried as the other half of an experiment: those that differ most from the failure."""
 MOST_EACH = 8
-"""Experiments for each dead end of a reason: what is not clear by then stays suspected."""
+"""Experiments for each failure: what is not clear by then stays suspected."""
 LEAST_AT_PROBE = 0.3
 """Share of the causes that a probe can see from which it is asked first."""
 LEAST_WORTH = 0.05
@@ -51,10 +51,14 @@ def at_full_rung(history: History) -> Work | None:
 
 def propose(history: History, rung: Rung) -> Iterator[Work]:
     """Yield the best experiment at a rung for each failure that is not explained yet."""
-    spent = Counter(trial.work.about for trial in (*history.launches, *history.probes) if _is_spent(trial))
+    run = [trial.work for trial in (*history.launches, *history.probes) if _is_spent(trial)]
+    of_reason, of_failure = Counter(work.about for work in run), Counter(work.stage for work in run)
     for suspicion in history.atlas.suspicions:
         reason = suspicion.failed.failure.reason
-        if spent[reason] >= MOST_EACH * _num_dead_ends(history, reason):
+        if (
+            of_reason[reason] >= MOST_EACH * _num_dead_ends(history, reason)
+            or of_failure[_stage(suspicion)] >= MOST_EACH
+        ):
             continue
         at_probe = _at_a_probe(history, suspicion)
         if at_probe is not None and rung is Rung.PROBE:
@@ -71,8 +75,8 @@ def _is_spent(trial: Trial) -> bool:
 
 
 def _num_dead_ends(history: History, reason: Reason) -> int:
-    """Return how many dead ends of a reason experiments were or may be spent on: the known ones, and the next."""
-    return 1 + sum(found.reason is reason for found in history.atlas.confirmed)
+    """Return how many dead ends of a reason experiments were or may be spent on: the known ones, and a few more."""
+    return 3 + sum(found.reason is reason for found in history.atlas.confirmed)
 
 
 def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
@@ -93,7 +97,6 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
 
 def _best(history: History, suspicion: Suspicion, rung: Rung) -> Work | None:
     causes, risk = _causes(suspicion), Risk(history)
-    stage = f"what makes {suspicion.failed.seen.label} fail?"
     about, kind = suspicion.failed.failure.reason.value, Kind.PROBE if rung is Rung.PROBE else Kind.CONFIRM
     ranked: dict[str, tuple[float, int, Assignment]] = {}
     for order, candidate in enumerate(_candidates(history, suspicion, causes, rung)):
@@ -102,10 +105,14 @@ def _best(history: History, suspicion: Suspicion, rung: Rung) -> Work | None:
         if worth >= LEAST_WORTH:
             ranked.setdefault(str(point), (-worth, order, point))
     for _, _, point in sorted(ranked.values(), key=lambda row: row[:2]):
-        work = history.admit(point, kind, stage, base=history.base, about=about)
+        work = history.admit(point, kind, _stage(suspicion), base=history.base, about=about)
         if work is not None and work.resolved == point:
             return work
     return None
+
+
+def _stage(suspicion: Suspicion) -> str:
+    return f"what makes {suspicion.failed.seen.label} fail?"
 
 
 def _causes(suspicion: Suspicion) -> list[Explanation]:
