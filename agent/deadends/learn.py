@@ -22,7 +22,9 @@ BELIEVED = 0.95
 """Share of the best explanation from which it is believed."""
 REPEATS_BY_CHANCE = 0.5
 """How likely a failure that was chance repeats all the same."""
-MOST_CHANCE = 0.05
+NAMES_ITS_CAUSE = 0.2
+"""By how much the odds of chance fall where the message names a parameter."""
+MOST_CHANCE = 0.02
 """Probability of chance up to which a failure counts as real."""
 
 
@@ -116,7 +118,7 @@ class _Lesson:
         return best.support >= 2 and best.share >= BELIEVED and self._is_no_chance(failed, best.support)
 
     def _is_no_chance(self, failed: Failed, support: int) -> bool:
-        odds = CHANCE[failed.failure.policy]
+        odds = CHANCE[failed.failure.policy] * (NAMES_ITS_CAUSE if failed.blames else 1.0)
         if self.evidence.reasons[self.reason].flaky:
             odds *= SEEN_FLAKY
         odds *= REPEATS_BY_CHANCE ** (support - 1)

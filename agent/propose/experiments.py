@@ -25,11 +25,11 @@ from search_spaces import Assignment, Scalar, matches_all
 
 CONTEXTS = 8
 """Working assignments that are tried as the other half of an experiment: those that differ most from the failure."""
-MOST_EACH = 8
+MOST_EACH = 10
 """Experiments for each failure: what is not clear by then stays suspected."""
 LEAST_AT_PROBE = 0.3
 """Share of the causes that a probe can see from which it is asked first."""
-LEAST_WORTH = 0.05
+LEAST_WORTH = 0.1
 """Expected information, in bits, below which an experiment is not run."""
 
 
@@ -97,6 +97,8 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
 
 def _best(history: History, suspicion: Suspicion, rung: Rung) -> Work | None:
     causes, risk = _causes(suspicion), Risk(history)
+    if not causes:
+        return None
     about, kind = suspicion.failed.failure.reason.value, Kind.PROBE if rung is Rung.PROBE else Kind.CONFIRM
     ranked: dict[str, tuple[float, int, Assignment]] = {}
     for order, candidate in enumerate(_candidates(history, suspicion, causes, rung)):
@@ -135,6 +137,7 @@ def _candidates(history: History, suspicion: Suspicion, causes: list[Explanation
             names |= {condition.parameter for condition in cause.conditions}
             yield {**context, **{name: failed[name] for name in names}}
             yield from _other_thresholds(history, cause, {**context, **_values(cause, failed)})
+        yield from _without_company(history, causes, {**context, **_values(causes[0], failed)})
 
 
 def _values(cause: Explanation, failed: Assignment) -> Assignment:
@@ -150,13 +153,26 @@ def _other_thresholds(history: History, cause: Explanation, point: Assignment) -
                 yield {**point, condition.parameter: value}
 
 
+def _without_company(history: History, causes: list[Explanation], point: Assignment) -> Iterator[Assignment]:
+    """The likeliest cause with another value of a parameter that was the same in all failures so far."""
+    own = {condition.parameter for condition in causes[0].conditions}
+    for name in dict.fromkeys(each.parameter for cause in causes for each in cause.conditions):
+        for value in history.space.parameters[name].domain if name not in own else ():
+            yield {**point, name: value}
+
+
 def _contexts(history: History, suspicion: Suspicion, rung: Rung) -> list[Assignment]:
     """Return working assignments of this rung or above, those first that share least with what failed."""
     failed = suspicion.failed.seen
     visible = history.space.probe_parameters if rung is Rung.PROBE else tuple(history.space.parameters)
     passed = [trial for trial in (*history.trials, *history.probes) if _passed_at(trial, rung)]
     points = {trial.work.key: trial.work.resolved for trial in passed}
-    shared = {key: sum(point[n] == failed.assignment[n] for n in visible) for key, point in points.items()}
+    suspects = {each.parameter for cause in _causes(suspicion) for each in cause.conditions}
+    weight = {name: 3 if name in suspects else 1 for name in visible}
+    shared = {
+        key: sum(weight[name] for name in visible if point[name] == failed.assignment[name])
+        for key, point in points.items()
+    }
     return [points[key] for key in sorted(points, key=lambda key: (shared[key], key))[:CONTEXTS]]
 
 
