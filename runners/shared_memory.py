@@ -18,7 +18,7 @@ from runners.processes import ProcessKey, all_pids, read_bytes
 
 SHM_ROOT = Path("/dev/shm")  # noqa: S108 - not a temporary file, but where the kernel shows shared memory
 IPC_NAMES = re.compile(
-    r"psm_|sem\.mp-|torch_|nccl-|cuda\.shm\.|sglang_|sgl_shm_|multi_tokenizer_args_|__KMP_REGISTERED_LIB_|pym-"
+    r"psm_|vllm_dist_|sem\.mp-|torch_|nccl-|cuda\.shm\.|sglang_|sgl_shm_|multi_tokenizer_args_|__KMP_REGISTERED_LIB_|pym-"
 )
 """Names that Python, PyTorch, NCCL, CUDA, SGLang, vLLM and OpenMP give to their segments."""
 INITIAL_PID_NAMESPACE = "pid:[4026531836]"
