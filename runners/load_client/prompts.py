@@ -1,0 +1,117 @@
+"""The prompts of a workload: drawn from its seed or taken from a file, the same in every trial."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from runners.load_client.job import LoadJob
+
+EDGE = 20
+"""One part in this many of the vocabulary is left out at either end: special tokens (end of text, padding, images) stand
+first in some vocabularies and last in others, and a model may treat them as commands."""
+WARMUP_OUTPUT_TOKENS = 32
+
+
+class DatasetError(ValueError):
+    """A dataset that cannot be used: which file and line, and what a line must hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What one request sends: either token ids or text."""
+
+    output_tokens: int
+    input_ids: tuple[int, ...] | None = None
+    text: str | None = None
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="ignore")  # data sets carry columns of their own
+
+    prompt: str | None = Field(default=None, min_length=1)
+    input_ids: tuple[int, ...] | None = Field(default=None, min_length=1)
+    output_tokens: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> _Line:
+        if (self.prompt is None) == (self.input_ids is None):
+            raise ValueError("needs either `prompt` (text) or `input_ids` (a list of token ids)")
+        return self
+
+
+def prompts(job: LoadJob) -> Iterator[tuple[int, list[Prompt], list[Prompt]]]:
+    """Return each concurrency level, lowest first, with its warm-up prompts and its counted prompts.
+
+    No prompt comes twice while the dataset lasts: a server with a prefix cache would answer it too fast.
+
+    Raises:
+        DatasetError: the dataset cannot be read.
+    """
+    rows = _shuffled_rows(job)
+    taken = 0
+    for concurrency in sorted(set(job.workload.concurrency)):
+        warmups = concurrency if job.warmup_requests is None else job.warmup_requests
+        wanted = warmups + job.num_requests(concurrency)
+        if rows is None:
+            drawn = [_drawn(job, concurrency, index) for index in range(-warmups, wanted - warmups)]
+        else:
+            drawn = [rows[index % len(rows)] for index in range(taken, taken + wanted)]
+        taken += wanted
+        yield concurrency, [_shortened(prompt) for prompt in drawn[:warmups]], drawn[warmups:]
+
+
+def _drawn(job: LoadJob, concurrency: int, index: int) -> Prompt:
+    """Return a prompt that depends on its level and place alone, so that another level more or less changes nothing."""
+    source = random.Random(f"{job.workload.seed}/{concurrency}/{index}")  # noqa: S311 (a workload, not a secret)
+    length = source.randint(min(job.shortest_prompt_tokens or job.prompt_tokens, job.prompt_tokens), job.prompt_tokens)
+    edge = max(1, job.vocabulary_size // EDGE)
+    ids = tuple(source.randrange(edge, job.vocabulary_size - edge) for _ in range(length))
+    return Prompt(output_tokens=job.output_tokens, input_ids=ids)
+
+
+def _shuffled_rows(job: LoadJob) -> list[Prompt] | None:
+    if job.dataset is None:
+        return None
+    rows = read_dataset(Path(job.dataset), job.output_tokens)
+    random.Random(job.workload.seed).shuffle(rows)  # noqa: S311 (a workload, not a secret)
+    return rows
+
+
+def read_dataset(path: Path, output_tokens: int) -> list[Prompt]:
+    """Return the prompts of a JSONL file in its order; a line without `output_tokens` gets those given.
+
+    Raises:
+        DatasetError: the file cannot be read, a line is not a prompt, or there is none.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"dataset {path}: {error}; give a readable JSONL file") from error
+    found = [_row(path, number, line, output_tokens) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not found:
+        raise DatasetError(f"dataset {path}: no prompts; each line needs `prompt` or `input_ids`")
+    return found
+
+
+def _row(path: Path, number: int, text: str, output_tokens: int) -> Prompt:
+    try:
+        line = _Line.model_validate(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise DatasetError(f"dataset {path}, line {number}: no JSON object: {error.msg}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DatasetError(f"dataset {path}, line {number}: {where + ': ' if where else ''}{first['msg']}") from error
+    return Prompt(output_tokens=line.output_tokens or output_tokens, input_ids=line.input_ids, text=line.prompt)
+
+
+def _shortened(prompt: Prompt) -> Prompt:
+    """Return a warm-up: the whole prompt, so that its length is seen, and a short answer."""
+    length = min(prompt.output_tokens, WARMUP_OUTPUT_TOKENS)
+    return Prompt(output_tokens=length, input_ids=prompt.input_ids, text=prompt.text)
