@@ -98,5 +98,8 @@ class LaunchPlan:
     """How long the engine may go on after an essential process died, to say why and to end by itself."""
     port: int | None = None
     """TCP port on which the engine is told to listen."""
+    has_faulthandler: bool = False
+    """Whether its processes are Python's, which write their stacks into the log when they get SIGABRT (a hang's last
+    resort where py-spy is not to be had)."""
     tools: tuple[Path, ...] = field(default_factory=tuple)
     """Folders in which to look for py-spy as well: those of the engine's own environment."""

@@ -1,0 +1,116 @@
+"""One server from its own word that it is up to the end of the load: is it ours, does it serve, what is measured."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from runners.contract import Measurement
+from runners.launch_plan import Watch
+from runners.load_client import LoadJob, LoadResult, measurement_of, serve_one_completion
+from runners.ports import listeners
+from runners.warden_client import WardenClient
+
+POLL_S = 0.1
+CLOSE_TIMEOUT_S = 5.0
+DEATH_REPORT_S = 8.0
+"""How long a server may take to die after it failed a request: vLLM 0.32 leaves 4.7 s after its worker's death. What
+dies within that time failed by itself, and the client has nothing to report."""
+MAX_TAIL_CHARS = 400
+OUR_SOURCES = Path(__file__).parents[1]
+
+
+class ServerSession:
+    """What happens between a server and its load client; `serve` is the `serve` of a launch plan."""
+
+    def __init__(self, job: LoadJob, port: int, folder: Path, completion_timeout_s: float) -> None:
+        """Prepare.
+
+        Args:
+            job: the load.
+            port: where the server listens on the loopback interface.
+            folder: for the client's job, result and log.
+            completion_timeout_s: how long the first completion may take; the phase's deadline ought to be shorter,
+                since it is the one that looks at stacks.
+        """
+        self._job, self._port, self._folder = job, port, folder
+        self._timeout_s = completion_timeout_s
+        self.result: LoadResult | None = None
+        """What the client brought back."""
+
+    def serve(self, watch: Watch) -> Measurement | None:
+        """Wait until the server has served one completion, run the load, and return what was measured.
+
+        Returns None when there is nothing to measure; why stands in the engine's log.
+        """
+        if not self._wait_for_our_listener(watch):
+            return None
+        try:
+            serve_one_completion(self._job.base_url, self._job.api, self._job.model, self._timeout_s)
+        except OSError as error:
+            return _not_served(watch, f"the first completion was not served: {error}")
+        if watch.is_over:
+            return None
+        watch.ready()
+        problem = self._run_client(watch)
+        if problem is not None or self.result is None:
+            return _not_served(watch, problem or "no result")
+        return measurement_of(self.result)
+
+    def _wait_for_our_listener(self, watch: Watch) -> bool:
+        """Wait until a process of the launch listens on the port; its own word for it may come a little earlier."""
+        while not listeners(self._port, watch.pids()):
+            if strangers := listeners(self._port):
+                watch.note(f"[lifecycle] port {self._port} is served by another process: {strangers}")
+                return False
+            if watch.wait(POLL_S):
+                return False
+        return True
+
+    def _run_client(self, watch: Watch) -> str | None:
+        """Run the client as a process of the launch; return what went wrong with it, or None."""
+        job, result, log = (self._folder / name for name in ("load-job.json", "load-result.json", "load-client.log"))
+        job.write_text(self._job.model_dump_json(), encoding="utf-8")
+        result.unlink(missing_ok=True)
+        argv = (sys.executable, "-m", "runners.load_client", str(job), str(result))
+        environment = {**watch.environment, "PYTHONPATH": str(OUR_SOURCES)}
+        client = WardenClient(argv, environment, cwd=self._folder, log_path=log, temp_dir=watch.temp_dir)
+        try:
+            self._wait_for_client(client, watch, (log, Path(self._job.records_path or log)))
+        finally:
+            client.close(CLOSE_TIMEOUT_S)
+        if watch.is_over:
+            return None
+        return self._take_result(result, client, log)
+
+    def _wait_for_client(self, client: WardenClient, watch: Watch, signs: tuple[Path, ...]) -> None:
+        """Wait for the client's end or the launch's; what the client writes is a sign of the server's life."""
+        written = 0
+        while client.exit is None and not client.is_over and not watch.is_over:
+            client.listen(POLL_S)
+            size = sum(path.stat().st_size for path in signs if path.exists())
+            if size != written:
+                written = size
+                watch.beat()
+
+    def _take_result(self, path: Path, client: WardenClient, log: Path) -> str | None:
+        try:
+            self.result = LoadResult.model_validate_json(path.read_bytes())
+        except (FileNotFoundError, ValidationError):
+            code, signal_number = client.exit or (None, None)
+            end = f"signal {signal_number}" if code is None else f"code {code}"
+            return f"the load client ended with {end} and without a result: {_tail(log)}"
+        return self.result.problem
+
+
+def _not_served(watch: Watch, problem: str) -> None:
+    """Give the server time to die of what the client saw; only a server that lives on makes it the client's problem."""
+    if not watch.wait(DEATH_REPORT_S):
+        watch.note(f"[load_client] benchmark error: {' '.join(problem.split())}")
+
+
+def _tail(log: Path) -> str:
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return " ".join(text.split())[-MAX_TAIL_CHARS:]
