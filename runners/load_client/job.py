@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from runners.contract import Frozen, Workload
+from runners.contract import Frozen, LevelMeasurement, Workload
 
 Api = Literal["openai", "sglang"]
 """`openai`: POST /v1/completions (vLLM, and SGLang with a tokenizer); `sglang`: SGLang's own POST /generate."""
@@ -105,16 +105,17 @@ class Speculation(Frozen):
     verify_passes: int
     """Target passes that verified a draft, counted once for each sequence in them."""
     accepted_tokens: int
-    """Draft tokens that were accepted; some may lie behind the end of their request."""
+    """Draft tokens that were accepted. vLLM counts those that fall behind the end of their request as well."""
     drafted_tokens: int | None = None
     accepted_per_position: tuple[int, ...] = ()
-    """At place i: drafts whose token i was accepted."""
+    """At place i: verify passes in which draft token i was accepted."""
 
 
 class LevelLoad(Frozen):
-    """One concurrency level: totals, and the records they were made of."""
+    """One concurrency level that was served whole: its totals and its figures."""
 
     concurrency: int
+    num_requests: int
     wall_s: float
     """From the first request sent to the last answer ended."""
     output_tokens: int
@@ -123,11 +124,11 @@ class LevelLoad(Frozen):
     """Growth of the server's token counter over the level; None where it shows none."""
     speculation: Speculation | None = None
     """None without speculation, or where the server does not tell."""
-    records: tuple[RequestRecord, ...]
+    measurement: LevelMeasurement
 
 
 class LoadResult(Frozen):
-    """What the load client saw. With a `problem` there is no measurement, only the levels up to it."""
+    """What the load client saw. With a `problem` there is no measurement, only the levels before it."""
 
     levels: tuple[LevelLoad, ...] = ()
     outputs: tuple[tuple[int, ...], ...] = ()
@@ -139,4 +140,4 @@ class LoadResult(Frozen):
     notes: tuple[str, ...] = ()
     """What a reader of the figures ought to know."""
     own_cpu_share: float = 0.0
-    """Share of the measured time in which the client's thread was computing; near 1, the client is the limit."""
+    """Share of the levels' time in which the client's thread was computing; near 1, the client is the limit."""

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from runners.load_client.job import LoadJob
 
 EDGE = 20
-"""One part in this many of the vocabulary is left out at either end: special tokens (end of text, padding, images) stand
-first in some vocabularies and last in others, and a model may treat them as commands."""
+"""One part in this many of the vocabulary is left out at either end: special tokens (end of text, padding, images)
+stand first in some vocabularies and last in others, and a model may treat them as commands."""
 WARMUP_OUTPUT_TOKENS = 32
 
 

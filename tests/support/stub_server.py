@@ -2,9 +2,10 @@
 
     python tests/support/stub_server.py --port 0 --draft-tokens 3 --acceptance 0.6 --fault die --fault-at 5
 
-It speaks the streams of vLLM 0.32 (POST /v1/completions with token ids) and of SGLang 0.5.23 (POST /generate), and
-counts like both on /metrics. It prints `listening on http://127.0.0.1:PORT`. A fault strikes the generation request of
-number `--fault-at` and every later one; what strikes within a stream does so at half of its tokens.
+It speaks the streams of vLLM 0.32 (POST /v1/completions with token ids) and of SGLang 0.5.23 (POST /generate); its
+/metrics page counts as the engine that `--metrics` names. It prints `listening on http://127.0.0.1:PORT`. A fault
+strikes the generation request of number `--fault-at` and every later one; what strikes within a stream does so at half
+of its tokens.
 """
 
 from __future__ import annotations
@@ -162,10 +163,14 @@ class Engine:
             connection.end_events()
 
     def metrics(self) -> bytes:
-        """Return the counters in Prometheus' text format, under the names of both engines."""
+        """Return the counters in Prometheus' text format, under an engine's names."""
         labels = f'engine="0",model_name="{MODEL}"'
+        if self.options.metrics == "none":
+            return b""
+        if self.options.metrics == "sglang":
+            rows = [f'sglang:generation_tokens_total{{model_name="{MODEL}"}} {float(self.generated)}']
+            return "\n".join(rows).encode()
         rows = [f"vllm:generation_tokens_total{{{labels}}} {float(self.generated)}"]
-        rows.append(f'sglang:generation_tokens_total{{model_name="{MODEL}"}} {float(self.generated)}')
         if self.options.draft_tokens:
             names = ("drafts", "draft_tokens", "accepted_tokens")
             for name, value in zip(names, (self.drafts, self.drafted, self.accepted), strict=True):
@@ -174,7 +179,6 @@ class Engine:
             for place, value in enumerate(self.per_position):
                 name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
                 rows.append(f'{name}{{{labels},position="{place}"}} {float(value)}')
-            rows.append(f'sglang:spec_verify_calls_total{{model_name="{MODEL}"}} {float(self.drafts)}')
         return ("# HELP and # TYPE lines are comments\n" + "\n".join(rows) + "\n").encode()
 
 
@@ -279,6 +283,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--step-ms", type=float, default=0.0, help="time of one step of the batch")
     parser.add_argument("--draft-tokens", type=int, default=0)
     parser.add_argument("--acceptance", type=float, default=0.5, help="chance of each draft token, in order")
+    parser.add_argument("--metrics", choices=("vllm", "sglang", "none"), default="vllm", help="whose counters it shows")
     parser.add_argument("--incremental", action="store_true", help="/generate sends new ids only")
     parser.add_argument("--fault", choices=FAULTS, default="none")
     parser.add_argument("--fault-at", type=int, default=0, help="number of the first request that is struck")

@@ -97,4 +97,25 @@ RULES = (
         source="sglang 0.5.23 benchmark/; vLLM 0.33 benchmarks/; guidellm 0.8.1",
         priority=Priority.SYMPTOM,
     ),
+    Rule(
+        code="B004",
+        name="load-client-was-refused",
+        reason=Reason.BENCHMARK_ERROR,
+        any_of=(r"\[load_client\] benchmark error: .*\bHTTP 4\d\d: ",),
+        cure="The server refused a request: its answer says why (the served model's name, prompt and output longer than "
+        "the model's context, token ids outside its vocabulary).",
+        source="this project's runners/load_client 0.1",
+        priority=Priority.GENERAL,
+    ),
+    Rule(
+        code="B005",
+        name="load-client-has-a-failed-request",
+        reason=Reason.BENCHMARK_ERROR,
+        any_of=(r"\[load_client\] benchmark error: ",),
+        cure="A request failed while the server lived: read its answer in the line, and the engine's log at that time; "
+        "the request's record is in the trial's folder.",
+        source="this project's runners/load_client 0.1",
+        # A failed request is what the client noticed. Any line of the engine that tells of a failure explains it.
+        priority=Priority.FOLLOW_UP,
+    ),
 )

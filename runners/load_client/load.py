@@ -1,0 +1,153 @@
+"""The whole load: every level after its warm-up, with the server's counters around it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from runners.load_client.counters import (
+    Counters,
+    counters_after,
+    growth,
+    read_counters,
+    speculation_between,
+    speculation_of,
+)
+from runners.load_client.endpoints import Endpoint, endpoint_of
+from runners.load_client.exchange import open_session
+from runners.load_client.figures import level_measurement
+from runners.load_client.job import LevelLoad, LoadJob, LoadResult, RequestRecord
+from runners.load_client.levels import Served, serve_prompts
+from runners.load_client.prompts import Prompt, prompts
+
+OUTPUT_TOKENS_KEPT = 64
+"""Greedy tokens of each request kept for the comparison with the baseline's."""
+BUSY_SHARE = 0.7
+"""From this share of CPU time on, the client itself may have slowed the figures."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class _Load:
+    """A load in progress."""
+
+    job: LoadJob
+    say: Say
+    levels: list[LevelLoad] = field(default_factory=list)
+    first_records: list[RequestRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    at_start: Counters = field(default_factory=Counters)
+    sent_tokens: int = 0
+    """Tokens that came since then, warm-ups included."""
+
+    def result(self, problem: str | None = None) -> LoadResult:
+        rows = tuple(record.output_ids[:OUTPUT_TOKENS_KEPT] for record in self.first_records)
+        share = self.cpu_s / self.wall_s if self.wall_s else 0.0
+        if share >= BUSY_SHARE:
+            self.notes.append(f"the load client computed for {share:.0%} of the time: it may have been the limit")
+        return LoadResult(
+            levels=tuple(self.levels),
+            outputs=rows if any(rows) else (),
+            output_digest=_digest(self.first_records),
+            problem=problem,
+            notes=tuple(self.notes),
+            own_cpu_share=share,
+        )
+
+
+def run_load(job: LoadJob, say: Say = lambda line: None) -> LoadResult:
+    """Run a load and return what was seen; what a server does wrong is a `problem` of the result, never an exception.
+
+    Args:
+        job: What to send, and where to.
+        say: Takes a line for each level as it ends.
+
+    Raises:
+        DatasetError: the job's dataset cannot be used.
+        OSError: the records cannot be written.
+    """
+    return asyncio.run(_run(_Load(job, say)))
+
+
+async def _run(load: _Load) -> LoadResult:
+    job, endpoint = load.job, endpoint_of(load.job.api, load.job.model)
+    if job.records_path is not None:
+        Path(job.records_path).write_text("", encoding="utf-8")
+    async with open_session() as session:
+        load.at_start = await read_counters(session, job.base_url)
+        for concurrency, warmups, counted in prompts(job):
+            warm = await serve_prompts(session, job, endpoint, concurrency, warmups)
+            load.sent_tokens += _tokens(warm.records)
+            if warm.problem is not None:
+                return load.result(f"warm-up of level {concurrency}, {warm.problem}")
+            problem = await _level(load, session, endpoint, concurrency, counted)
+            if problem is not None:
+                return load.result(f"level {concurrency}, {problem}")
+    return load.result()
+
+
+async def _level(
+    load: _Load, session: aiohttp.ClientSession, endpoint: Endpoint, concurrency: int, counted: Sequence[Prompt]
+) -> str | None:
+    """Serve one level and add it to the load; return its problem if it has one."""
+    base_url = load.job.base_url
+    before = await counters_after(session, base_url, load.at_start, load.sent_tokens)
+    served = await serve_prompts(session, load.job, endpoint, concurrency, counted)
+    load.wall_s, load.cpu_s = load.wall_s + served.wall_s, load.cpu_s + served.cpu_s
+    _write_records(load.job, served.records)
+    if served.problem is not None:
+        return served.problem
+    output_tokens = _tokens(served.records)
+    load.sent_tokens += output_tokens
+    after = await counters_after(session, base_url, before, output_tokens)
+    level = _level_load(concurrency, served, before, after)
+    load.levels.append(level)
+    load.first_records = load.first_records or served.records
+    if level.server_output_tokens not in (None, output_tokens):
+        load.notes.append(
+            f"level {concurrency}: {output_tokens} tokens came and the server counted {level.server_output_tokens}"
+        )
+    rate = level.measurement.output_tok_per_s
+    load.say(f"level {concurrency}: {level.num_requests} requests, {output_tokens} tokens, {rate:.1f} tok/s")
+    return None
+
+
+def _level_load(concurrency: int, served: Served, before: Counters, after: Counters) -> LevelLoad:
+    # A request's own counts are exact; the counters include whatever else was served meanwhile.
+    speculation = speculation_of(served.records) or speculation_between(before, after)
+    return LevelLoad(
+        concurrency=concurrency,
+        num_requests=len(served.records),
+        wall_s=served.wall_s,
+        output_tokens=_tokens(served.records),
+        server_output_tokens=growth(before.generated_tokens, after.generated_tokens),
+        speculation=speculation,
+        measurement=level_measurement(concurrency, served.wall_s, served.records, speculation),
+    )
+
+
+def _tokens(records: Sequence[RequestRecord]) -> int:
+    return sum(record.output_tokens for record in records)
+
+
+def _write_records(job: LoadJob, records: Sequence[RequestRecord]) -> None:
+    if job.records_path is not None:
+        with Path(job.records_path).open("a", encoding="utf-8") as file:
+            file.writelines(record.model_dump_json() + "\n" for record in records)
+
+
+def _digest(records: Sequence[RequestRecord]) -> str | None:
+    """Return the SHA-256 over the outputs of the lowest level, None while there are none."""
+    if not records:
+        return None
+    said = [record.output_ids[:OUTPUT_TOKENS_KEPT] or record.text_sha256 for record in records]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
