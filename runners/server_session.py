@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from runners.contract import Measurement
 from runners.launch_plan import Watch
-from runners.load_client import LoadJob, LoadResult, measurement_of, serve_one_completion
+from runners.load_client import (
+    BENCHMARK_ERROR,
+    LoadJob,
+    LoadResult,
+    NotServedError,
+    load_command,
+    measurement_of,
+    read_result,
+    serve_one_completion,
+)
 from runners.ports import listeners
 from runners.warden_client import WardenClient
 
@@ -49,7 +55,7 @@ class ServerSession:
             return None
         try:
             serve_one_completion(self._job.base_url, self._job.api, self._job.model, self._timeout_s)
-        except OSError as error:
+        except NotServedError as error:
             return _not_served(watch, f"the first completion was not served: {error}")
         if watch.is_over:
             return None
@@ -71,44 +77,40 @@ class ServerSession:
 
     def _run_client(self, watch: Watch) -> str | None:
         """Run the client as a process of the launch; return what went wrong with it, or None."""
-        job, result, log = (self._folder / name for name in ("load-job.json", "load-result.json", "load-client.log"))
-        job.write_text(self._job.model_dump_json(), encoding="utf-8")
-        result.unlink(missing_ok=True)
-        argv = (sys.executable, "-m", "runners.load_client", str(job), str(result))
+        log = self._folder / "load-client.log"
+        argv = load_command(self._job, self._folder)
         environment = {**watch.environment, "PYTHONPATH": str(OUR_SOURCES)}
         client = WardenClient(argv, environment, cwd=self._folder, log_path=log, temp_dir=watch.temp_dir)
         try:
-            self._wait_for_client(client, watch, (log, Path(self._job.records_path or log)))
+            self._wait_for_client(client, watch, log)
         finally:
             client.close(CLOSE_TIMEOUT_S)
         if watch.is_over:
             return None
-        return self._take_result(result, client, log)
+        return self._take_result(client, log)
 
-    def _wait_for_client(self, client: WardenClient, watch: Watch, signs: tuple[Path, ...]) -> None:
+    def _wait_for_client(self, client: WardenClient, watch: Watch, log: Path) -> None:
         """Wait for the client's end or the launch's; what the client writes is a sign of the server's life."""
         written = 0
         while client.exit is None and not client.is_over and not watch.is_over:
             client.listen(POLL_S)
-            size = sum(path.stat().st_size for path in signs if path.exists())
-            if size != written:
+            if (size := log.stat().st_size) != written:
                 written = size
                 watch.beat()
 
-    def _take_result(self, path: Path, client: WardenClient, log: Path) -> str | None:
-        try:
-            self.result = LoadResult.model_validate_json(path.read_bytes())
-        except (FileNotFoundError, ValidationError):
-            code, signal_number = client.exit or (None, None)
-            end = f"signal {signal_number}" if code is None else f"code {code}"
-            return f"the load client ended with {end} and without a result: {_tail(log)}"
-        return self.result.problem
+    def _take_result(self, client: WardenClient, log: Path) -> str | None:
+        self.result = read_result(self._folder)
+        if self.result is not None:
+            return self.result.problem
+        code, signal_number = client.exit or (None, None)
+        end = f"signal {signal_number}" if code is None else f"code {code}"
+        return f"the load client ended with {end} and without a result: {_tail(log)}"
 
 
 def _not_served(watch: Watch, problem: str) -> None:
     """Give the server time to die of what the client saw; only a server that lives on makes it the client's problem."""
     if not watch.wait(DEATH_REPORT_S):
-        watch.note(f"[load_client] benchmark error: {' '.join(problem.split())}")
+        watch.note(f"{BENCHMARK_ERROR} {' '.join(problem.split())}")
 
 
 def _tail(log: Path) -> str:
