@@ -22,9 +22,7 @@ ABORT_POLL_S = 0.05
 MAX_ABORT_BYTES = 1 << 20
 
 
-def dump_stacks(
-    pids: Iterable[int], path: Path, *, tools: Sequence[Path] = (), abort_log: Path | None = None
-) -> bool:
+def dump_stacks(pids: Iterable[int], path: Path, *, tools: Sequence[Path] = (), abort_log: Path | None = None) -> bool:
     """Write the stacks of these processes to `path`; return False when there was nothing to write.
 
     Python stacks come from py-spy where it is installed; what the kernel says of each thread is always added.

@@ -1,9 +1,9 @@
 """How the processes of an engine end: watchdogs, calls without an answer, deaths, and those who only noticed."""
 
-from agent.classify.rule import SILENT, ExitFacts, Priority, Rule
+from agent.classify.rule import NOT_OURS, SILENT, ExitFacts, Priority, Rule
 from agent.reasons import Reason
 
-_NOT_OURS = ExitFacts(causes=("exited", "served", "decisive_line"))
+_NOT_OURS = ExitFacts(causes=NOT_OURS)
 _LOOK_ABOVE = "This line only reports it: read what the child or rank said before; without a word, look in dmesg."
 
 RULES = (
