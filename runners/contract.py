@@ -106,8 +106,8 @@ class TrialRequest(Frozen):
     settings: EngineSettings
     assignment: Assignment
     """The resolved assignment: what the engine is really asked to run."""
-    options: Mapping[str, str] = Field(default_factory=dict)
-    """What the assignment puts on the command line: long option without dashes → text."""
+    options: Mapping[str, Scalar] = Field(default_factory=dict)
+    """What the assignment puts on the command line: long option without dashes → text; true is a bare flag."""
     variables: Mapping[str, str] = Field(default_factory=dict)
     """What the assignment puts into the environment."""
     workload: Workload

@@ -6,6 +6,7 @@ from search_spaces.loader import catalogue, load_space
 from search_spaces.parameter import IntRange, Parameter
 from search_spaces.relation import Relation
 from search_spaces.space import SearchSpace
+from search_spaces.switches import Switches
 from search_spaces.yaml_document import YamlDocument
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Scalar",
     "SearchSpace",
     "SpecificationError",
+    "Switches",
     "YamlDocument",
     "assignment_key",
     "canonical_json",

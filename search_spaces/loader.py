@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from importlib import resources
 from pathlib import Path
 
 from search_spaces.assignment import Scalar, is_one_of
 from search_spaces.errors import SpecificationError, nearest
+from search_spaces.parameter import Parameter
 from search_spaces.relation import Relation
 from search_spaces.space import SearchSpace
 from search_spaces.yaml_document import YamlDocument
@@ -54,6 +56,7 @@ def load_space_file(path: Path) -> SearchSpace:
             space.check_satisfiable(relation)
         except SpecificationError as error:
             raise document.error(error.problem, "relations", index) from error
+    _check_conflicts(document, space)
     _check_starting_points(document, space)
     return space
 
@@ -80,14 +83,37 @@ def _check_references(document: YamlDocument, space: SearchSpace) -> None:
 
 
 def _check_relation(document: YamlDocument, space: SearchSpace, relation: Relation, index: int) -> None:
+    for place, clause in relation.clauses():
+        for other, values in clause.items():
+            if other in space.parameters:
+                _check_values(document, space, other, values, ("relations", index, *place, other))
     for other in relation.parameters:
         if other not in space.parameters:
             problem = f"no such parameter: '{other}'. {nearest(other, space.parameters)}"
             raise document.error(problem, "relations", index)
-    if relation.implies is not None:
-        for part, clause in (("if", relation.implies.condition), ("then", relation.implies.consequence)):
-            for other, values in clause.items():
-                _check_values(document, space, other, values, ("relations", index, "implies", part, other))
+
+
+def _check_conflicts(document: YamlDocument, space: SearchSpace) -> None:
+    """Two parameters may set the same option or variable only where one has no meaning beside the other's values that
+    do: otherwise the engine would be told two things at once."""
+    for (first, one), (second, other) in itertools.combinations(space.parameters.items(), 2):
+        for names in ("flag_names", "env_names"):
+            for target in set(getattr(one, names)) & set(getattr(other, names)):
+                if not (_gives_way(other, first, one, target) or _gives_way(one, second, other, target)):
+                    problem = f"'{first}' sets '{target}' too: leave it to one of them, or give '{second}' an "
+                    problem += f"'active_when' over the values of '{first}' that do not set it"
+                    raise document.error(problem, "parameters", second)
+
+
+def _gives_way(parameter: Parameter, other_name: str, other: Parameter, target: str) -> bool:
+    """Whether the parameter has no meaning beside every value of the other one that sets the target."""
+    allowed = parameter.active_when.get(other_name)
+    return allowed is not None and not any(_sets(other, value, target) for value in allowed)
+
+
+def _sets(parameter: Parameter, value: Scalar, target: str) -> bool:
+    said = parameter.switches_of(value)
+    return target in said.flags or target in said.env
 
 
 def _check_values(
@@ -104,5 +130,5 @@ def _check_values(
 def _check_starting_points(document: YamlDocument, space: SearchSpace) -> None:
     default = {name: parameter.default for name, parameter in space.parameters.items()}
     for where, assignment in (("parameters", default), ("baseline", {**default, **space.baseline})):
-        if problem := space.violation(assignment):
+        if problem := space.violation(space.normalise(assignment, {}), {}):
             raise document.error(f"the defaults break a relation: {problem}", where)

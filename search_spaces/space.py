@@ -9,8 +9,11 @@ from pydantic import Field
 
 from search_spaces.assignment import Assignment, Facts, Scalar, is_one_of
 from search_spaces.errors import SpecificationError, nearest
-from search_spaces.parameter import IntRange, Parameter, SpaceModel, StrictScalar
+from search_spaces.narrowing import restricted, within
+from search_spaces.parameter import Parameter
 from search_spaces.relation import Relation
+from search_spaces.scalar import StrictScalar
+from search_spaces.switches import SpaceModel, Switches, value_text
 
 
 class SearchSpace(SpaceModel):
@@ -37,46 +40,69 @@ class SearchSpace(SpaceModel):
 
     @property
     def env_names(self) -> dict[str, str]:
-        """Environment variable → parameter name."""
-        return {parameter.env: name for name, parameter in self.parameters.items() if parameter.env}
+        """Environment variable → name of its parameter, or of the first one that sets it among others."""
+        among = {env: name for name, each in reversed(list(self.parameters.items())) for env in each.env_names}
+        return among | {each.env: name for name, each in self.parameters.items() if each.env}
 
     @property
     def flag_names(self) -> dict[str, str]:
-        """Long option, with its dashes → parameter name."""
-        return {f"--{parameter.flag}": name for name, parameter in self.parameters.items() if parameter.flag}
+        """Long option, with its dashes → name of its parameter, or of the first one that sets it among others."""
+        among = {
+            f"--{flag}": name for name, each in reversed(list(self.parameters.items())) for flag in each.flag_names
+        }
+        return among | {f"--{each.flag}": name for name, each in self.parameters.items() if each.flag}
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """Names of the parameters of which nobody can tell afterwards whether they took effect."""
+        return tuple(name for name, parameter in self.parameters.items() if not parameter.proof)
 
     def default_on(self, facts: Facts) -> Assignment:
         """Return the engine's default assignment on a node with these facts."""
         return {name: parameter.default_on(facts) for name, parameter in self.parameters.items()}
 
     def normalise(self, assignment: Mapping[str, Scalar], facts: Facts) -> Assignment:
-        """Return the assignment with inactive parameters at their defaults, so that equal launches have equal text."""
+        """Return the assignment as the engine runs it, so that equal launches have equal text.
+
+        Inactive parameters stand at their defaults, forced ones at the value that the engine sets (where that is one
+        of their values; where it is none, the relation is broken and `violation` says so).
+        """
+        result = self._settled({name: assignment[name] for name in self.parameters}, facts)
+        for relation in self.relations:
+            value, forced = relation.forced_value(result, facts), relation.forced
+            if forced is None or value is None or not self.parameters[forced.parameter].is_active(result, facts):
+                continue
+            if is_one_of(value, self.parameters[forced.parameter].domain):
+                result[forced.parameter] = value
+        return self._settled(result, facts)
+
+    def _settled(self, assignment: Assignment, facts: Facts) -> Assignment:
         result = dict(assignment)
         for name, parameter in self.parameters.items():
             if not parameter.is_active(result, facts):
                 result[name] = parameter.default_on(facts)
-        return {name: result[name] for name in self.parameters}
+        return result
 
-    def options(self, assignment: Mapping[str, Scalar]) -> dict[str, str]:
-        """Return long option name → text, for the parameters that the engine takes as flags."""
-        return self._rendered(assignment, env=False)
+    def options(self, assignment: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """Return long option name → its text, or true for a bare flag, for everything the engine takes as options.
+
+        Nothing is said about a parameter that has no meaning beside the other values.
+        """
+        return {flag: text for said in self._said(assignment) for flag, text in said.flags.items()}
 
     def environment(self, assignment: Mapping[str, Scalar]) -> dict[str, str]:
-        """Return environment variable → text, for the parameters that the engine takes from its environment."""
-        return self._rendered(assignment, env=True)
+        """Return environment variable → text, for everything the engine takes from its environment."""
+        return {variable: text for said in self._said(assignment) for variable, text in said.env.items()}
 
-    def _rendered(self, assignment: Mapping[str, Scalar], *, env: bool) -> dict[str, str]:
-        rendered: dict[str, str] = {}
+    def _said(self, assignment: Mapping[str, Scalar]) -> Iterator[Switches]:
         for name, parameter in self.parameters.items():
-            target, text = parameter.env if env else parameter.flag, parameter.text(assignment[name])
-            if target is not None and text is not None:
-                rendered[target] = text
-        return rendered
+            if parameter.goes_with(assignment):
+                yield parameter.switches_of(assignment[name])
 
-    def violation(self, assignment: Mapping[str, Scalar]) -> str | None:
-        """Return why the assignment breaks a relation, or None."""
+    def violation(self, assignment: Mapping[str, Scalar], facts: Facts | None = None) -> str | None:
+        """Return why the assignment breaks a relation on a node with these facts, or None."""
         for relation in self.relations:
-            if not relation.holds(assignment):
+            if not relation.holds(assignment, facts):
                 values = ", ".join(f"{name}={assignment[name]}" for name in relation.parameters)
                 return f"{values}: {relation.why}"
         return None
@@ -94,9 +120,9 @@ class SearchSpace(SpaceModel):
             raise SpecificationError(f"no such parameter. {nearest(name, self.parameters)}", key=name)
         domain = self.parameters[name].domain
         for candidate in domain:
-            if is_one_of(value, (candidate,)) or (isinstance(value, str) and _text(candidate) == value.lower()):
+            if is_one_of(value, (candidate,)) or (isinstance(value, str) and value_text(candidate) == value.lower()):
                 return candidate
-        shown = ", ".join(_text(candidate) for candidate in domain)
+        shown = ", ".join(value_text(candidate) for candidate in domain)
         raise SpecificationError(f"{value!r} is not one of its values: {shown}", key=name)
 
     def narrowed(self, pins: Mapping[str, Scalar], excludes: Mapping[str, tuple[Scalar, ...]]) -> SearchSpace:
@@ -108,15 +134,15 @@ class SearchSpace(SpaceModel):
         """
         parameters = dict(self.parameters)
         for name, value in pins.items():
-            parameters[name] = _restricted(parameters[name], (value,), name)
+            parameters[name] = restricted(parameters[name], (value,), name)
         for name, values in excludes.items():
             kept = tuple(value for value in parameters[name].domain if not is_one_of(value, values))
-            parameters[name] = _restricted(parameters[name], kept, name)
-        fallbacks = tuple(_within(fallback, parameters) for fallback in self.fallbacks)
+            parameters[name] = restricted(parameters[name], kept, name)
+        fallbacks = tuple(within(fallback, parameters) for fallback in self.fallbacks)
         space = self.model_copy(
             update={
                 "parameters": parameters,
-                "baseline": _within(self.baseline, parameters),
+                "baseline": within(self.baseline, parameters),
                 "fallbacks": tuple(fallback for fallback in fallbacks if fallback),
             }
         )
@@ -138,41 +164,3 @@ class SearchSpace(SpaceModel):
             for value in self.parameters[name].domain:
                 if not is_one_of(value, (base[name],)):
                     yield {**base, name: value}
-
-
-def _text(value: Scalar) -> str:
-    return str(value).lower()
-
-
-def _restricted(parameter: Parameter, values: tuple[Scalar, ...], name: str) -> Parameter:
-    if not values:
-        raise SpecificationError("every value is excluded: leave at least one", key=name)
-    # A pinned value is meant: it is not locked.
-    locked = tuple(value for value in parameter.locked if value in values and len(values) > 1)
-    free = [value for value in values if value not in locked] or list(values)
-    default = parameter.default if parameter.default in free else free[0]
-    update = {
-        "values": values,
-        "range": _as_range(parameter, values),
-        "default": default,
-        "default_where": tuple(entry for entry in parameter.default_where if entry.value in values),
-        "near": tuple(variant for variant in parameter.near if variant.value in values),
-        "locked": locked if len(free) < len(values) else (),
-    }
-    if update["range"] is not None:
-        update["values"] = None
-    return parameter.model_copy(update=update)
-
-
-def _as_range(parameter: Parameter, values: tuple[Scalar, ...]) -> IntRange | None:
-    """Keep an ordered range ordered for the sampler where the remaining values still form one."""
-    numbers = [value for value in values if isinstance(value, int)]
-    if parameter.range is None or len(numbers) != len(values):
-        return None
-    step = numbers[1] - numbers[0] if len(numbers) > 1 else parameter.range.step
-    candidate = IntRange(low=numbers[0], high=numbers[-1], step=step)
-    return candidate if tuple(range(candidate.low, candidate.high + 1, step)) == tuple(numbers) else None
-
-
-def _within(overrides: Mapping[str, Scalar], parameters: Mapping[str, Parameter]) -> dict[str, Scalar]:
-    return {name: value for name, value in overrides.items() if value in parameters[name].domain}

@@ -31,7 +31,7 @@ def command(values: tuple[str, ...], study: str | None, storage: str | None, hom
         if not separator:
             raise click.BadParameter(f"{text!r} is not NAME=VALUE, such as draft_length=3")
         changes[name] = history.space.parse_value(name, value)
-    wanted = {**(history.incumbent or history.default), **changes}
+    wanted = history.space.normalise({**(history.incumbent or history.default), **changes}, history.facts)
     history.space.check(wanted)
     if history.admit(wanted, Kind.SEARCH, "asked for by the user") is None:
         raise UsageError(f"it would not be launched: {next(iter(history.ruled_out))} (see `agent deadends`)")

@@ -28,7 +28,7 @@ class Condition(Frozen):
         actual = assignment[self.parameter]
         if self.comparison is Comparison.EQUAL:
             return type(actual) is type(self.value) and actual == self.value
-        return _is_number(actual) and _is_number(self.value) and float(actual) >= float(self.value)
+        return is_number(actual) and is_number(self.value) and float(actual) >= float(self.value)
 
     def __str__(self) -> str:
         value = str(self.value).lower() if isinstance(self.value, bool) else self.value
@@ -43,5 +43,6 @@ def matches_all(conditions: Conjunction, assignment: Mapping[str, Scalar]) -> bo
     return all(condition.matches(assignment) for condition in conditions)
 
 
-def _is_number(value: Scalar) -> bool:
+def is_number(value: Scalar) -> bool:
+    """Return whether a value stands in an order with others; true and false do not."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.deadends.condition import Comparison, Condition, Conjunction, matches_all
+from agent.deadends.condition import Comparison, Condition, Conjunction, is_number, matches_all
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.observation import Observation
 from agent.outcome import Failure
@@ -89,7 +89,8 @@ def _spellings(
     failed: _Failed, names: Sequence[str], alike: Sequence[_Failed], space: SearchSpace
 ) -> Iterator[Conjunction]:
     """Yield the conjunction over `names`, thresholds first: what asks too much also fails where more is asked."""
-    monotone = [name for name in names if space.parameters[name].monotone]
+    here = failed.seen.assignment
+    monotone = [name for name in names if space.parameters[name].monotone and is_number(here[name])]
     per_name = [
         _thresholds(name, failed, names, alike) if name in monotone else [_equal(failed, name)] for name in names
     ]
@@ -105,7 +106,9 @@ def _thresholds(name: str, failed: _Failed, names: Sequence[str], alike: Sequenc
     values = {
         float(other.seen.assignment[name]): other.seen.assignment[name]
         for other in alike
-        if all(other.seen.assignment[key] == here[key] for key in rest) and name in other.seen.visible
+        if all(other.seen.assignment[key] == here[key] for key in rest)
+        and name in other.seen.visible
+        and is_number(other.seen.assignment[name])
     }
     reached = [values[number] for number in sorted(values) if number <= float(here[name])]
     return [Condition(parameter=name, comparison=Comparison.AT_LEAST, value=value) for value in reached]

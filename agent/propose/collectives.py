@@ -65,8 +65,10 @@ def _asks_more(history: History, candidate: Assignment, batch: Iterable[Work]) -
     base = history.base or candidate
     for name in history.space.probe_parameters:
         for other in batch if history.space.parameters[name].monotone else ():
-            changed = changed_parameters(other.requested, candidate)
-            if changed == (name,) and float(base[name]) < float(other.requested[name]) < float(candidate[name]):
+            values = (base[name], other.requested[name], candidate[name])
+            if changed_parameters(other.requested, candidate) != (name,) or any(isinstance(v, str) for v in values):
+                continue  # a word stands outside the order
+            if float(values[0]) < float(values[1]) < float(values[2]):
                 return True
     return False
 

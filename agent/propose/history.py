@@ -156,7 +156,7 @@ class History:
             stage=stage,
             base=base,
         )
-        why = resolution.error or self.space.violation(requested) or self._why_not(work)
+        why = resolution.error or self.space.violation(requested, self.facts) or self._why_not(work)
         if why is not None:
             self.ruled_out[why] += 1
             return None

@@ -68,6 +68,18 @@ def test_a_sound_file_is_loaded(tmp_path: Path) -> None:
         ("    meaning: how\n", "", "parameters.backend.meaning"),
         ("flag: backend", "flagg: backend", "parameters.backend.flagg"),
         ("flag: backend", "flag: backend\n    env: BACKEND", "parameters.backend"),
+        ("    flag: backend\n", "", "parameters.backend"),
+        ("flag: backend", "switches: {a: {}}", "parameters.backend"),
+        ("flag: backend", "switches: {a: {}, b: {}}", "parameters.backend"),
+        ("flag: backend", "switches: {a: {}, b: {flags: {x: true}}, c: {}}", "parameters.backend"),
+        ("flag: backend", "switches: {a: {}, b: {flags: {x: false}}}", "parameters.backend.switches.b.flags"),
+        ("flag: backend", "switches: {a: {}, b: {flags: {--x: true}}}", "parameters.backend.switches.b.flags"),
+        ("flag: backend", "switches: {a: {}, b: {env: {X: true}}}", "parameters.backend.switches.b.env.X"),
+        ("flag: backend", "switches: {a: {}, b: {env: {X: 1}}, a: {}}", "a"),
+        ("flag: backend", "flag: depth", "parameters.depth"),
+        ("flag: backend", "switches: {a: {}, b: {flags: {depth: 3}}}", "parameters.depth"),
+        ("flag: backend", "unset: a\n    switches: {b: {}}", "parameters.backend"),
+        ("flag: backend", "unset: a\n    switches: {a: {}, b: {flags: {x: true}}}", "parameters.backend"),
         ("values: [a, b]", "values: [a, {b: 1}]", "parameters.backend.values.1"),
         ("values: [a, b]", "values: [a, null]", "parameters.backend.values.1"),
         ("values: [a, b]", "values: [a, .nan]", "parameters.backend.values.1"),
@@ -204,3 +216,28 @@ def test_an_unknown_name_is_answered_with_the_catalogue(name: str) -> None:
     """Also one that is too long to be a file."""
     with pytest.raises(SpecificationError, match="torch"):
         load_space(name)
+
+
+def test_two_parameters_may_set_one_option_where_only_one_of_them_has_a_meaning(tmp_path: Path) -> None:
+    """`depth` means something beside `b` only, and `a` alone sets its option."""
+    text = SOUND.replace("flag: backend", "switches: {a: {flags: {depth: 9}}, b: {}}")
+    space = load_space(str(write(tmp_path, text)))
+    assert space.options({"backend": "a", "depth": 2}) == {"depth": 9}
+    assert space.options({"backend": "b", "depth": 2}) == {"depth": "2"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "key"),
+    [
+        ("divides: {divisor: dept, of: {fact: num_ranks}}", "relations.1"),
+        ("divides: {divisor: depth, of: {fcat: num_ranks}}", "relations.1.divides.of"),
+        ("forced: {parameter: depth, to: {fact: num_ranks}}\n    where: {backend: [z]}", "relations.1.where.backend"),
+        ("forced: {parameter: depth}", "relations.1.forced.to"),
+        ("at_most: {left: depth, right: depth}\n    divides: {divisor: depth, of: depth}", "relations.1"),
+    ],
+)
+def test_a_wrong_relation_is_shown_with_its_place(tmp_path: Path, rule: str, key: str) -> None:
+    """The typed rules name parameters and facts."""
+    text = SOUND.replace("baseline:", f"  - {rule}\n    why: because\nbaseline:")
+    error = refused(tmp_path, text)
+    assert error.key.startswith(key) and error.line is not None

@@ -256,6 +256,17 @@ def test_the_fingerprint_follows_the_content() -> None:
     assert small_space().narrowed({"backend": "b"}, {}).fingerprint != small_space().fingerprint
 
 
+def neighbours(space: SearchSpace, name: str) -> list[str]:
+    """Return the parameters that decide whether one has a meaning, and those that share a relation with it."""
+    found = [name]
+    for other in found:
+        found += [above for above in space.parameters[other].active_when if above not in found]
+    shared = {other for relation in space.relations if name in relation.parameters for other in relation.parameters}
+    for other in sorted(shared - set(found)):
+        found += [other, *(above for above in space.parameters[other].active_when if above not in found)]
+    return [other for other in dict.fromkeys(found) if other != name]
+
+
 @pytest.mark.parametrize("name", catalogue())
 @pytest.mark.parametrize("facts", [CPU, CUDA])
 def test_every_value_of_a_shipped_space_is_reachable(name: str, facts: Mapping[str, object]) -> None:
@@ -265,11 +276,17 @@ def test_every_value_of_a_shipped_space_is_reachable(name: str, facts: Mapping[s
     for parameter_name, each in space.parameters.items():
         if not all(facts.get(fact) in allowed for fact, allowed in each.active_where.items()):
             continue
-        needed = {other: allowed[0] for other, allowed in each.active_when.items()}
-        for value in each.domain:
-            wanted = space.normalise({**base, **needed, parameter_name: value}, facts)
-            assert wanted[parameter_name] == value, (parameter_name, value)
-            assert space.violation(wanted) is None
+        others = neighbours(space, parameter_name)
+        missing = set(each.domain)
+        for values in itertools.product(*(space.parameters[other].domain for other in others)):
+            for value in sorted(missing, key=str):
+                point = {**base, **dict(zip(others, values, strict=True)), parameter_name: value}
+                wanted = space.normalise(point, facts)
+                if wanted[parameter_name] == value and space.violation(wanted, facts) is None:
+                    missing.discard(value)
+            if not missing:
+                break
+        assert not missing, (parameter_name, missing)
 
 
 @pytest.mark.parametrize("name", catalogue())
@@ -281,4 +298,98 @@ def test_a_shipped_space_starts_from_points_that_obey_it(name: str, facts: Mappi
     for step in ({}, *space.fallbacks, space.baseline):
         point = {**point, **step}
         space.check(space.normalise(point, facts))
-    assert len(space.env_names) == sum(each.env is not None for each in space.parameters.values())
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_a_shipped_space_survives_storage_and_narrowing(name: str) -> None:
+    """A study stores its space as JSON; a pinned value takes the switches of the others away with it."""
+    space = load_space(name)
+    assert SearchSpace.model_validate_json(space.model_dump_json()) == space
+    for pinned, each in space.parameters.items():
+        narrowed = space.narrowed({pinned: each.default}, {})
+        assert SearchSpace.model_validate_json(narrowed.model_dump_json()) == narrowed
+
+
+@pytest.mark.parametrize("name", ["sglang", "vllm"])
+@given(data=st.data())
+def test_normalising_an_engine_space_twice_changes_nothing(name: str, data: st.DataObject) -> None:
+    """Idempotent also where the engine forces values; what breaks a relation keeps breaking it."""
+    space = load_space(name)
+    facts = {"device": data.draw(st.sampled_from(["cpu", "cuda"])), "num_ranks": data.draw(st.sampled_from([1, 2, 6]))}
+    once = space.normalise(data.draw(assignments(space)), facts)
+    assert space.normalise(once, facts) == once
+
+
+def test_a_value_may_need_several_switches_and_gets_exactly_those() -> None:
+    """Every switch of the value, none of another one, and nothing of a parameter without meaning."""
+    space = load_space("sglang")
+    default = space.default_on(CUDA)
+    assert space.options(default) == {} and space.environment(default) == {}
+    legacy = {**default, "allreduce": "custom_legacy", "cuda_graph_max_bs": 0, "nccl_algo": "Tree"}
+    assert space.options(legacy) == {
+        "enforce-disable-flashinfer-allreduce-fusion": True,
+        "disable-decode-cuda-graph": True,
+    }
+    assert space.environment(legacy) == {"SGLANG_OPT_USE_CUSTOM_ALL_REDUCE_V2": "0"}
+    chain = {**default, "speculative_algorithm": "EAGLE3", "cuda_graph_max_bs": 8}
+    assert space.options(chain) == {
+        "speculative-algorithm": "EAGLE3",
+        "speculative-num-steps": "3",
+        "speculative-eagle-topk": "1",
+        "speculative-num-draft-tokens": "4",
+        "cuda-graph-max-bs": "8",
+    }
+
+
+def test_a_variable_belongs_to_its_own_parameter_before_one_that_sets_it_among_others() -> None:
+    """A message about NCCL_CUMEM_ENABLE blames the parameter of that name, one about a switch its backend."""
+    space = load_space("vllm")
+    assert space.env_names["NCCL_CUMEM_ENABLE"] == "nccl_cumem_enable"
+    assert space.env_names["VLLM_ALLREDUCE_USE_SYMM_MEM"] == "allreduce"
+    assert space.flag_names["--disable-custom-all-reduce"] == "allreduce"
+    assert space.flag_names["--max-num-seqs"] == "max_num_seqs"
+
+
+def test_what_the_engine_forces_is_part_of_the_point() -> None:
+    """SGLang: a chain verifies steps + 1 tokens; an all-to-all backend takes all ranks."""
+    space, facts = load_space("sglang"), {**CUDA, "num_ranks": 4}
+    point = {**space.default_on(facts), "speculative_algorithm": "EAGLE3", "speculative_num_steps": 5}
+    assert space.normalise(point, facts)["speculative_num_draft_tokens"] == 6
+    tree = {**point, "speculative_eagle_topk": 4, "speculative_num_draft_tokens": 16}
+    assert space.normalise(tree, facts)["speculative_num_draft_tokens"] == 16
+    spread = space.normalise({**point, "moe_a2a_backend": "deepep", "ep_size": 2}, facts)
+    assert spread["ep_size"] == 4 and space.violation(spread, facts) is None
+    odd = space.normalise({**point, "moe_a2a_backend": "deepep"}, {**facts, "num_ranks": 6})
+    assert "ep_size=1" in (space.violation(odd, {**facts, "num_ranks": 6}) or "")
+
+
+@pytest.mark.parametrize(
+    ("facts", "holds"),
+    [({}, True), ({"num_ranks": 8}, True), ({"num_ranks": 6}, False), ({"num_ranks": 8, "num_experts": 1}, False)],
+)
+def test_a_divisor_is_bound_by_the_facts_that_are_known(facts: Mapping[str, object], holds: bool) -> None:
+    """Four ranks of experts: of eight ranks, not of six, and never in a dense model."""
+    space = load_space("sglang")
+    assert (space.violation({**space.default_on({}), "ep_size": 4}, facts) is None) is holds
+
+
+def test_a_rule_binds_only_where_it_says() -> None:
+    """`where` is a condition in front of any rule."""
+    rule = relation(where={"kind": ["a"]}, divides={"divisor": "part", "of": "whole"})
+    assert rule.holds({"kind": "b", "part": 3, "whole": 8}) and not rule.holds({"kind": "a", "part": 3, "whole": 8})
+    assert not rule.holds({"kind": "a", "part": 0, "whole": 8}) and rule.holds({"kind": "a", "part": "x", "whole": 8})
+    assert not rule.can_hold({"kind": ("a",), "part": (3,), "whole": (8,)})
+    assert rule.can_hold({"kind": ("a", "b"), "part": (3,), "whole": (8,)})
+
+
+def test_parameters_without_a_proof_can_be_listed() -> None:
+    """The report says of which ones nobody can tell whether they took effect."""
+    assert load_space("sglang").unproven == () and load_space("vllm").unproven == ()
+    assert set(small_space().unproven) == set(small_space().parameters)
+
+
+def test_the_word_for_the_engines_own_choice_stands_outside_the_order() -> None:
+    """An ordered parameter may have one value that is no number: the one that says nothing."""
+    assert parameter(("auto", 1, 2), "auto", unset="auto", monotone=True).text("auto") is None
+    with pytest.raises(ValueError, match="'unset'"):
+        parameter(("auto", 1, 2), "auto", monotone=True)
