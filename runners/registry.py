@@ -6,7 +6,11 @@ import importlib
 
 from runners.contract import Runner
 
-BUILT_IN = {"torch": "runners.torch_runner:TorchRunner"}
+BUILT_IN = {
+    "torch": "runners.torch_runner:TorchRunner",
+    "sglang": "runners.sglang_runner:SglangRunner",
+    "vllm": "runners.vllm_runner:VllmRunner",
+}
 
 
 class UnknownEngineError(ValueError):

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 from runners.compile_caches import architecture, cache_root, cache_variables, remove_stale_batons
 from runners.contract import (
@@ -18,7 +22,6 @@ from runners.contract import (
     EngineSettings,
     Exit,
     LogLine,
-    Measurement,
     Phase,
     Resolution,
     Rung,
@@ -31,7 +34,7 @@ from runners.load_client.job import Api
 from runners.phases import PhasePattern
 from runners.ports import HOST, free_port
 from runners.server_session import ServerSession
-from runners.simulated_acceptance import SIMULATE, simulated_acceptance
+from runners.simulated_acceptance import simulated_acceptance
 from search_spaces import Assignment, Facts
 
 PORT_ATTEMPTS = 3
@@ -40,9 +43,11 @@ PORT_CLASH = re.compile(r"(?i)address already in use|\bport \d+\b.{0,60}\b(?:in 
 REFUSED_CODE = 2
 """Exit code of a launch that was refused before it began, as argument parsers have it."""
 DRAIN_S = 1.0
+"""How long the engine's other processes may go on after its leader: their last words are in the log by then."""
+VERSION_S = 60.0
 
 
-class ServerRunner:
+class ServerRunner(ABC):
     """Runner of one kind of server; the subclasses say what is particular to it."""
 
     name: str
@@ -55,38 +60,33 @@ class ServerRunner:
     """Regular expression for the titles of its processes."""
     port_distances: tuple[int, ...] = ()
     """Distances from its port to others that it takes unasked."""
-    variables: Mapping[str, str] = {}
+    usual_port: int
+    variables: ClassVar[Mapping[str, str]] = {}
     """Environment that it needs to be run by a program, unless the user has set it."""
 
     def __init__(self, choose_port: Callable[[Sequence[int]], int] = free_port) -> None:
         """Make a runner that finds its ports with `choose_port`, which is given `port_distances`."""
         self._choose_port = choose_port
 
+    @abstractmethod
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what the engine would really run."""
-        raise NotImplementedError
 
+    @abstractmethod
     def server_command(self, request: TrialRequest, port: int) -> Command:
         """Return the command of a server on this port of the loopback interface.
 
         Raises:
             ValueError: the installed engine cannot be told what the request asks for.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def effects(self, request: TrialRequest, lines: Iterator[LogLine]) -> Iterator[EffectProof]:
         """Yield what the log proves about the parameters of the assignment."""
-        raise NotImplementedError
-
-    def engine_version(self, settings: EngineSettings) -> str:
-        """Return the version of the engine in the user's environment."""
-        raise NotImplementedError
 
     def command(self, request: TrialRequest) -> Command:
         """Return the exact command of a full launch, for the user to repeat it, on the engine's usual port."""
         return self.server_command(request, self.usual_port)
-
-    usual_port: int
 
     def run(self, request: TrialRequest) -> RunRecord:
         """Launch the server, put it under load, stop it, and return the evidence."""
@@ -130,7 +130,7 @@ class ServerRunner:
 
     def _complete(self, command: Command, request: TrialRequest) -> Command:
         """Add the compile caches and what the engine needs to be run by a program."""
-        version = self.engine_version(request.settings)
+        version = _version(request.settings.python or "python", self.package)
         root = cache_root(request.environment, self.name, version, architecture(request.settings.device))
         remove_stale_batons(root)
         ours = {name: text for name, text in self.variables.items() if name not in request.environment}
@@ -188,11 +188,12 @@ def _vocabulary_size(model: str | None) -> int:
     return int(content.get("vocab_size") or content.get("text_config", {}).get("vocab_size") or known)
 
 
-def measured_extra(measurement: Measurement | None, **figures: float) -> Measurement | None:
-    """Return the measurement with further figures."""
-    if measurement is None:
-        return None
-    return measurement.model_copy(update={"extra": {**measurement.extra, **figures}})
-
-
-__all__ = ["SIMULATE", "ServerRunner"]
+@cache
+def _version(python: str, package: str) -> str:
+    """Return the version of a distribution in the user's environment; `unknown` where there is none."""
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    try:
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=VERSION_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return done.stdout.strip() or "unknown"

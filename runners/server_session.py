@@ -56,13 +56,15 @@ class ServerSession:
         try:
             serve_one_completion(self._job.base_url, self._job.api, self._job.model, self._timeout_s)
         except NotServedError as error:
-            return _not_served(watch, f"the first completion was not served: {error}")
+            _blame_client(watch, f"the first completion was not served: {error}")
+            return None
         if watch.is_over:
             return None
         watch.ready()
         problem = self._run_client(watch)
         if problem is not None or self.result is None:
-            return _not_served(watch, problem or "no result")
+            _blame_client(watch, problem or "no result")
+            return None
         return measurement_of(self.result)
 
     def _wait_for_our_listener(self, watch: Watch) -> bool:
@@ -107,7 +109,7 @@ class ServerSession:
         return f"the load client ended with {end} and without a result: {_tail(log)}"
 
 
-def _not_served(watch: Watch, problem: str) -> None:
+def _blame_client(watch: Watch, problem: str) -> None:
     """Give the server time to die of what the client saw; only a server that lives on makes it the client's problem."""
     if not watch.wait(DEATH_REPORT_S):
         watch.note(f"{BENCHMARK_ERROR} {' '.join(problem.split())}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
+from runners import vllm_effects
 from runners.contract import Command, EffectProof, EngineSettings, LogLine, Phase, Resolution, TrialRequest
 from runners.load_client.job import Api
 from runners.ports import HOST
@@ -30,15 +30,11 @@ class VllmRunner(ServerRunner):
         (r"Capturing CUDA graph|Graph capturing finished", Phase.CAPTURE_GRAPHS),
         (r"Application startup complete", Phase.WARMUP),
     )
-    variables = {"VLLM_WORKER_MULTIPROC_METHOD": "spawn"}
+    variables: ClassVar[Mapping[str, str]] = {"VLLM_WORKER_MULTIPROC_METHOD": "spawn"}
 
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what would run."""
         return Resolution(assignment=assignment)
-
-    def engine_version(self, settings: EngineSettings) -> str:
-        """Return the version."""
-        return _version(settings.python or "python", self.package)
 
     def server_command(self, request: TrialRequest, port: int) -> Command:
         """Return the command."""
@@ -51,12 +47,5 @@ class VllmRunner(ServerRunner):
         return Command(argv=tuple(argv), env={**settings.variables, **request.variables})
 
     def effects(self, request: TrialRequest, lines: Iterator[LogLine]) -> Iterator[EffectProof]:
-        """Yield proofs."""
-        return iter(())
-
-
-@cache
-def _version(python: str, package: str) -> str:
-    code = f"import importlib.metadata as m; print(m.version({package!r}))"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    return done.stdout.strip()
+        """Yield what the log proves about the assignment."""
+        return vllm_effects.effects(request.assignment, lines)
