@@ -202,7 +202,8 @@ class _Launch:
             return
         if self._client is None:
             self._start_client(self._plan.serve)
-        if self._watch.is_ready:
+        if self._watch.is_ready and not self._phases.has_reached(Phase.READY):
+            self._look_at_processes()
             self._phases.enter(Phase.READY)
         if self._phases.has_reached(Phase.READY):
             self._phases.enter(Phase.SERVE)
@@ -238,12 +239,16 @@ class _Launch:
             return
         now = time.monotonic()
         if now - self._looked_at > SAMPLE_INTERVAL_S:
-            self._looked_at = now
-            self._deaths.look(descendants(self._warden.pid))
+            self._look_at_processes()
         for who in self._deaths.dead():
             self._child_died_at = self._child_died_at or now
             self._phases.freeze()
             self._watch.note(f"[lifecycle] {who} died")
+
+    def _look_at_processes(self) -> None:
+        self._looked_at = time.monotonic()
+        if self._deaths is not None:
+            self._deaths.look(descendants(self._warden.pid))
 
     def _living(self) -> list[int]:
         return [stat.pid for stat in descendants(self._warden.pid) if not stat.is_zombie]

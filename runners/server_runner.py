@@ -61,6 +61,9 @@ class ServerRunner(ABC):
     port_distances: tuple[int, ...] = ()
     """Distances from its port to others that it takes unasked."""
     usual_port: int
+    """Port of the command that a user is given to repeat a launch."""
+    death_report_s: float = 5.0
+    """How long it takes at most to end by itself after one of its processes died: vLLM 0.32 needs up to 4.7 s."""
     variables: ClassVar[Mapping[str, str]] = {}
     """Environment that it needs to be run by a program, unless the user has set it."""
 
@@ -115,12 +118,19 @@ class ServerRunner(ABC):
     def _launch(self, request: TrialRequest, command: Command, port: int) -> RunRecord:
         folder = Path(request.artifact_dir)
         warmup_s = request.deadlines.phase_s.get(Phase.WARMUP, request.deadlines.phase_default_s)
-        session = ServerSession(self._job(request, port), port, folder, completion_timeout_s=2 * warmup_s)
+        session = ServerSession(
+            self._job(request, port),
+            port,
+            folder,
+            completion_timeout_s=2 * warmup_s,
+            death_report_s=self.death_report_s,
+        )
         plan = LaunchPlan(
             phase_patterns=self.phase_patterns,
             serve=session.serve,
             serve_from=Phase.WARMUP,
             essential=self.titles,
+            death_grace_s=self.death_report_s,
             port=port,
             drain_s=DRAIN_S,
             has_faulthandler=True,

@@ -21,9 +21,6 @@ from runners.warden_client import WardenClient
 
 POLL_S = 0.1
 CLOSE_TIMEOUT_S = 5.0
-DEATH_REPORT_S = 8.0
-"""How long a server may take to die after it failed a request: vLLM 0.32 leaves 4.7 s after its worker's death. What
-dies within that time failed by itself, and the client has nothing to report."""
 MAX_TAIL_CHARS = 400
 OUR_SOURCES = Path(__file__).parents[1]
 
@@ -31,7 +28,9 @@ OUR_SOURCES = Path(__file__).parents[1]
 class ServerSession:
     """What happens between a server and its load client; `serve` is the `serve` of a launch plan."""
 
-    def __init__(self, job: LoadJob, port: int, folder: Path, completion_timeout_s: float) -> None:
+    def __init__(
+        self, job: LoadJob, port: int, folder: Path, *, completion_timeout_s: float, death_report_s: float
+    ) -> None:
         """Prepare.
 
         Args:
@@ -40,11 +39,15 @@ class ServerSession:
             folder: for the client's job, result and log.
             completion_timeout_s: how long the first completion may take; the phase's deadline ought to be shorter,
                 since it is the one that looks at stacks.
+            death_report_s: how long the server may take to die after it failed a request: what dies within that
+                time failed by itself, and the client has nothing to report.
         """
         self._job, self._port, self._folder = job, port, folder
-        self._timeout_s = completion_timeout_s
+        self._timeout_s, self._death_report_s = completion_timeout_s, death_report_s
         self.result: LoadResult | None = None
         """What the client brought back."""
+        self._lost = ""
+        """How the client ended, for the case that it brought nothing."""
 
     def serve(self, watch: Watch) -> Measurement | None:
         """Wait until the server has served one completion, run the load, and return what was measured.
@@ -56,16 +59,21 @@ class ServerSession:
         try:
             serve_one_completion(self._job.base_url, self._job.api, self._job.model, self._timeout_s)
         except NotServedError as error:
-            _blame_client(watch, f"the first completion was not served: {error}")
+            self._blame_server_first(watch, f"the first completion was not served: {error}")
             return None
         if watch.is_over:
             return None
         watch.ready()
-        problem = self._run_client(watch)
-        if problem is not None or self.result is None:
-            _blame_client(watch, problem or "no result")
+        self._run_client(watch)
+        if watch.is_over:
             return None
-        return measurement_of(self.result)
+        if self.result is None:
+            watch.note(f"{BENCHMARK_ERROR} {self._lost}")
+        elif self.result.problem is not None:
+            self._blame_server_first(watch, self.result.problem)
+        else:
+            return measurement_of(self.result)
+        return None
 
     def _wait_for_our_listener(self, watch: Watch) -> bool:
         """Wait until a process of the launch listens on the port; its own word for it may come a little earlier."""
@@ -77,8 +85,8 @@ class ServerSession:
                 return False
         return True
 
-    def _run_client(self, watch: Watch) -> str | None:
-        """Run the client as a process of the launch; return what went wrong with it, or None."""
+    def _run_client(self, watch: Watch) -> None:
+        """Run the client as a process of the launch and take what it brings back."""
         log = self._folder / "load-client.log"
         argv = load_command(self._job, self._folder)
         environment = {**watch.environment, "PYTHONPATH": str(OUR_SOURCES)}
@@ -87,9 +95,10 @@ class ServerSession:
             self._wait_for_client(client, watch, log)
         finally:
             client.close(CLOSE_TIMEOUT_S)
-        if watch.is_over:
-            return None
-        return self._take_result(client, log)
+        self.result = read_result(self._folder)
+        code, signal_number = client.exit or (None, None)
+        end = f"signal {signal_number}" if code is None else f"code {code}"
+        self._lost = f"the load client ended with {end} and without a result: {_tail(log)}"
 
     def _wait_for_client(self, client: WardenClient, watch: Watch, log: Path) -> None:
         """Wait for the client's end or the launch's; what the client writes is a sign of the server's life."""
@@ -100,19 +109,10 @@ class ServerSession:
                 written = size
                 watch.beat()
 
-    def _take_result(self, client: WardenClient, log: Path) -> str | None:
-        self.result = read_result(self._folder)
-        if self.result is not None:
-            return self.result.problem
-        code, signal_number = client.exit or (None, None)
-        end = f"signal {signal_number}" if code is None else f"code {code}"
-        return f"the load client ended with {end} and without a result: {_tail(log)}"
-
-
-def _blame_client(watch: Watch, problem: str) -> None:
-    """Give the server time to die of what the client saw; only a server that lives on makes it the client's problem."""
-    if not watch.wait(DEATH_REPORT_S):
-        watch.note(f"{BENCHMARK_ERROR} {' '.join(problem.split())}")
+    def _blame_server_first(self, watch: Watch, problem: str) -> None:
+        """Give the server time to die of what the client saw; only one that lives on makes it the client's problem."""
+        if not watch.wait(self._death_report_s):
+            watch.note(f"{BENCHMARK_ERROR} {' '.join(problem.split())}")
 
 
 def _tail(log: Path) -> str:
