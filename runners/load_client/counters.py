@@ -62,7 +62,7 @@ def parse_counters(text: str) -> Counters:
 async def read_counters(session: aiohttp.ClientSession, base_url: str) -> Counters:
     """Return the server's counters; one that has no metrics page, or does not answer there, shows none."""
     try:
-        async with asyncio.timeout(_READ_TIMEOUT_S), session.get(base_url + "/metrics") as response:
+        async with asyncio.timeout(_READ_TIMEOUT_S), session.get(base_url.rstrip("/") + "/metrics") as response:
             return parse_counters(await response.text()) if response.status == 200 else Counters()
     except (aiohttp.ClientError, TimeoutError, OSError):
         return Counters()

@@ -27,6 +27,7 @@ class Endpoint(Protocol):
         """Add an event, which arrived at `now`, to its answer.
 
         Raises:
+            AnswerError: the server gives the request up, or contradicts itself.
             KeyError, TypeError, AttributeError: it is no event of this API.
         """
 
@@ -71,6 +72,8 @@ class OpenAiEndpoint:
         if usage := event.get("usage"):
             answer.output_tokens = usage["completion_tokens"]
             answer.prompt_tokens = usage["prompt_tokens"]
+            if answer.ids and len(answer.ids) != answer.output_tokens:
+                raise AnswerError(f"the server sent {len(answer.ids)} token ids and counts {answer.output_tokens}")
 
 
 class NativeEndpoint:
@@ -95,7 +98,7 @@ class NativeEndpoint:
         if grown := total - (answer.output_tokens or 0):
             answer.add_tokens(grown, now)
         if ids is not None:
-            answer.ids = ids if len(ids) == total else answer.ids + ids
+            answer.ids = answer.ids + ids if len(answer.ids) + len(ids) <= total else ids
         answer.text = text if text.startswith(answer.text) else answer.text + text
         answer.output_tokens, answer.prompt_tokens = total, meta.get("prompt_tokens")
         if finish := meta.get("finish_reason"):

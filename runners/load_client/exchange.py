@@ -62,7 +62,7 @@ async def exchange(
     answer = Answer(sent_at=clock())
     try:
         async with asyncio.timeout(timeout_s):
-            await _stream(session, url + endpoint.path, endpoint, payload, answer)
+            await _stream(session, url.rstrip("/") + endpoint.path, endpoint, payload, answer)
         answer.check(prompt.output_tokens if ignore_eos else None)
     except AnswerError as error:
         return answer, error

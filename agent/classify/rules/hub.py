@@ -102,8 +102,8 @@ RULES = (
         name="load-client-was-refused",
         reason=Reason.BENCHMARK_ERROR,
         any_of=(r"\[load_client\] benchmark error: .*\bHTTP 4\d\d: ",),
-        cure="The server refused a request: its answer says why (the served model's name, prompt and output longer than "
-        "the model's context, token ids outside its vocabulary).",
+        cure="The server refused a request: its answer says why (the served model's name, prompt and output longer "
+        "than the model's context, token ids outside its vocabulary).",
         source="this project's runners/load_client 0.1",
         priority=Priority.GENERAL,
     ),
