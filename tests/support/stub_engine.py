@@ -60,5 +60,3 @@ class StubEngine(ServerRunner):
 def with_worker() -> tuple[str, ...]:
     """Return the prefix that makes the stub the child of a leader with a worker."""
     return (sys.executable, "-S", "-c", WITH_WORKER)
-
-
