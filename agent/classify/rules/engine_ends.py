@@ -106,7 +106,7 @@ RULES = (
             r"AsyncLLM output_handler failed|AsyncEngineDeadError|Background loop has errored",
             r"Process group watchdog thread terminated with exception|terminate called after throwing",
             r"\bChildFailedError\b|worker processes, shutting down|EOFError$|BrokenPipeError",
-            r"'\w*Executor' object has no attribute",
+            r"'\w*Executor' object has no attribute|RuntimeError: Executor failed\.",
             r"\bKilled$",
         ),
         cure=_LOOK_ABOVE,

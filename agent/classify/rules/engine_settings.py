@@ -149,7 +149,10 @@ RULES = (
         name="refused-while-settings-are-read",
         reason=Reason.CONFIG_INVALID,
         any_of=(EXCEPTION_LINE,),
-        none_of=(r"(?:FileNotFound|ModuleNotFound|Import|Memory|Permission|Connection|Timeout)Error",),
+        none_of=(
+            r"(?:FileNotFound|ModuleNotFound|Import|Memory|Permission|Connection|Timeout)Error",
+            r"Executor failed\.",
+        ),
         frame=(
             r"server_args\.py|arg_utils\.py|/arg_groups/|(?:vllm|srt)/configs?/\w+\.py|(?:vllm|srt)/config\.py",
             r"(?:pydantic|argparse|model_config\.py)",
