@@ -1,0 +1,140 @@
+"""A request and an engine version → the exact command: an argument list and variables, never a shell line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+
+from runners.contract import Command, EngineSettings, TrialRequest
+from runners.engine_dialects import sglang_dialect, vllm_dialect
+from runners.engine_dialects.engine_options import EngineOptions
+from runners.engine_dialects.spelling import OptionNotInVersionError, check_variables, spell
+from search_spaces import Scalar, SearchSpace
+
+DIALECTS: Mapping[str, ModuleType] = {"sglang": sglang_dialect, "vllm": vllm_dialect}
+JSON_OPTIONS = ("speculative-config", "compilation-config")
+"""Options that take a JSON object, which our names address by dots."""
+
+
+class CommandNotPossibleError(ValueError):
+    """The command cannot be built: something is missing in the settings. The text says what."""
+
+
+def build_command(
+    request: TrialRequest,
+    accepted: EngineOptions,
+    *,
+    host: str,
+    port: int,
+    extra: Mapping[str, Scalar] | None = None,
+) -> Command:
+    """Return how the server of a request is started.
+
+    What the assignment says goes before what `settings.options` fixes.
+
+    Args:
+        request: The launch; `settings.engine` is `sglang` or `vllm`.
+        accepted: What the installed version accepts.
+        host: Address to listen on.
+        port: Port to listen on.
+        extra: More options in our names, such as `nccl-port`; left away where the version has none of that name.
+
+    Raises:
+        OptionNotInVersionError: this version cannot be told what the assignment or the fixed options say.
+        CommandNotPossibleError: the settings name no model.
+    """
+    settings = request.settings
+    if not settings.model:
+        raise CommandNotPossibleError(f"engine {accepted.engine} needs a model: give its path or name")
+    dialect = DIALECTS[accepted.engine]
+    named = dialect.complete({**canonical(accepted.engine, settings.options), **request.options})
+    named = {**dialect.launch_options(settings, named, request.workload.seed, accepted), **named}
+    named |= {"host": host, "port": port}
+    for name, value in (extra or {}).items():
+        if name not in named and accepted.option(name):
+            named[name] = value
+    variables = {**settings.variables, **request.variables}
+    check_variables(variables, accepted)
+    argv = (_python(settings), "-m", dialect.MODULE, *_arguments(_spelled(named, accepted), accepted))
+    return Command(argv=argv, env=variables)
+
+
+def canonical(engine: str, options: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return options in our names, whichever version's spelling they have; JSON objects are taken apart."""
+    dialect, found = DIALECTS[engine], dict[str, Scalar]()
+    for name, value in options.items():
+        known = dialect.ALIASES.get(name, name)
+        for part, text in (vllm_dialect.flattened(known, value) if known in JSON_OPTIONS else {known: value}).items():
+            found |= dialect.expand(part, text)
+    return found
+
+
+def unavailable_values(space: SearchSpace, accepted: EngineOptions) -> dict[str, dict[Scalar, str]]:
+    """Return parameter → value → why this version cannot be told it, for everything a study must leave out."""
+    found: dict[str, dict[Scalar, str]] = {}
+    for name, parameter in space.parameters.items():
+        for value in parameter.domain:
+            said = parameter.switches_of(value)
+            try:
+                check_variables(said.env, accepted)
+                for option, text in said.flags.items():
+                    spell(*_sayable(accepted.engine, option, text), DIALECTS[accepted.engine].DIALECT, accepted)
+            except OptionNotInVersionError as error:
+                found.setdefault(name, {})[value] = str(error)
+    return found
+
+
+def _sayable(engine: str, option: str, value: Scalar) -> tuple[str, Scalar]:
+    """The one option whose name depends on the rest of the launch, in the form it takes in the end."""
+    if engine == "vllm" and option == "cuda-graph-max-bs":
+        return "cudagraph-capture-sizes", str(value)
+    return option, value
+
+
+def _python(settings: EngineSettings) -> str:
+    return settings.python or sys.executable
+
+
+def _spelled(named: Mapping[str, Scalar], accepted: EngineOptions) -> dict[str, Scalar]:
+    dialect, found = DIALECTS[accepted.engine].DIALECT, dict[str, Scalar]()
+    for name, value in named.items():
+        if value is False and "." not in name:
+            continue  # a switch that the user wrote as off
+        found |= spell(name, value, dialect, accepted)
+    return found
+
+
+def _arguments(options: Mapping[str, Scalar], accepted: EngineOptions) -> Iterator[str]:
+    """Yield the arguments; what stands behind dots is joined into one JSON object for each option."""
+    objects: dict[str, dict[str, object]] = {}
+    for name, value in options.items():
+        base, *keys = name.split(".")
+        if keys:
+            _put(objects.setdefault(base, {}), keys, value)
+            continue
+        yield f"--{name}"
+        option = accepted.option(name)
+        if option is not None and option.kind == "list":
+            yield from str(value).split()
+        elif value is not True:
+            yield str(value)
+    for name, content in objects.items():
+        yield f"--{name}"
+        yield json.dumps(content, sort_keys=True)
+
+
+def _put(target: dict[str, object], keys: list[str], value: Scalar) -> None:
+    for key in keys[:-1]:
+        inner = target.setdefault(key, {})
+        target = inner if isinstance(inner, dict) else {}
+    target[keys[-1]] = _typed(value)
+
+
+def _typed(value: Scalar) -> object:
+    """A number, list or object where the text is one in JSON, else the text."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
