@@ -6,8 +6,8 @@ A server lives in the user's own Python environment (`settings.python`) and is n
 from __future__ import annotations
 
 import json
+import os
 import re
-import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +28,7 @@ from runners.contract import (
     RunRecord,
     TrialRequest,
 )
+from runners.engine_dialects import EngineNotUsableError, EngineOptions, ask_engine, build_command
 from runners.lifecycle import LaunchPlan, launch
 from runners.load_client import LoadJob
 from runners.load_client.job import Api
@@ -35,16 +36,17 @@ from runners.phases import PhasePattern
 from runners.ports import HOST, free_port
 from runners.server_session import ServerSession
 from runners.simulated_acceptance import simulated_acceptance
-from search_spaces import Assignment, Facts
+from search_spaces import Assignment, Facts, Scalar
 
 PORT_ATTEMPTS = 3
 PORT_CLASH = re.compile(r"(?i)address already in use|\bport \d+\b.{0,60}\b(?:in use|not available|is used by)")
 """What servers say whose port was taken between our look and theirs."""
 REFUSED_CODE = 2
 """Exit code of a launch that was refused before it began, as argument parsers have it."""
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+"""What lies in the folder from which a search is started must not be imported in the place of the engine's packages."""
 DRAIN_S = 1.0
 """How long the engine's other processes may go on after its leader: their last words are in the log by then."""
-VERSION_S = 60.0
 
 
 class ServerRunner(ABC):
@@ -52,8 +54,6 @@ class ServerRunner(ABC):
 
     name: str
     rungs = (Rung.RESOLVE, Rung.FULL)
-    package: str
-    """Distribution whose version tells the engine's."""
     api: Api
     phase_patterns: tuple[PhasePattern, ...]
     titles: str
@@ -71,21 +71,41 @@ class ServerRunner(ABC):
         """Make a runner that finds its ports with `choose_port`, which is given `port_distances`."""
         self._choose_port = choose_port
 
-    @abstractmethod
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
-        """Return what the engine would really run."""
+        """Return what the engine would really run, as far as its version is known to say so without a launch."""
+        try:
+            accepted = accepted_options(self.name, settings.python)
+        except EngineNotUsableError:  # a launch will say so, with what to do
+            accepted = None
+        return self.resolve_for(assignment, settings, facts, accepted)
 
     @abstractmethod
+    def resolve_for(
+        self, assignment: Assignment, settings: EngineSettings, facts: Facts, accepted: EngineOptions | None
+    ) -> Resolution:
+        """Return what this version of the engine would really run."""
+
     def server_command(self, request: TrialRequest, port: int) -> Command:
         """Return the command of a server on this port of the loopback interface.
 
         Raises:
             ValueError: the installed engine cannot be told what the request asks for.
+            EngineNotUsableError: there is no such engine in the user's environment.
         """
+        accepted = accepted_options(self.name, request.settings.python)
+        return build_command(request, accepted, host=HOST, port=port, extra=self.more_options())
+
+    def more_options(self) -> Mapping[str, Scalar]:
+        """Return further options of a launch, where the version has them."""
+        return {}
 
     @abstractmethod
     def effects(self, request: TrialRequest, lines: Iterator[LogLine]) -> Iterator[EffectProof]:
         """Yield what the log proves about the parameters of the assignment."""
+
+    def version(self, settings: EngineSettings) -> str:
+        """Return the version of the engine in the user's environment."""
+        return accepted_options(self.name, settings.python).version
 
     def command(self, request: TrialRequest) -> Command:
         """Return the exact command of a full launch, for the user to repeat it, on the engine's usual port."""
@@ -100,7 +120,7 @@ class ServerRunner(ABC):
             try:
                 acceptance = simulated_acceptance(request)
                 command = acceptance.applied_to(self.server_command(acceptance.request, port), self.name)
-            except ValueError as error:
+            except (ValueError, EngineNotUsableError) as error:
                 return _refused(request, str(error), started)
             record = self._launch(acceptance.request, command, port)
             if attempt == PORT_ATTEMPTS or not _is_port_clash(record):
@@ -140,10 +160,11 @@ class ServerRunner(ABC):
 
     def _complete(self, command: Command, request: TrialRequest) -> Command:
         """Add the compile caches and what the engine needs to be run by a program."""
-        version = _version(request.settings.python or "python", self.package)
+        version = self.version(request.settings)
         root = cache_root(request.environment, self.name, version, architecture(request.settings.device))
         remove_stale_batons(root)
-        ours = {name: text for name, text in self.variables.items() if name not in request.environment}
+        wanted = {**SAFE_PATH, **self.variables}
+        ours = {name: text for name, text in wanted.items() if name not in request.environment}
         return Command(argv=command.argv, env={**ours, **cache_variables(request.environment, root), **command.env})
 
     def _job(self, request: TrialRequest, port: int) -> LoadJob:
@@ -199,11 +220,10 @@ def _vocabulary_size(model: str | None) -> int:
 
 
 @cache
-def _version(python: str, package: str) -> str:
-    """Return the version of a distribution in the user's environment; `unknown` where there is none."""
-    code = f"import importlib.metadata as m; print(m.version({package!r}))"
-    try:
-        done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=VERSION_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return "unknown"
-    return done.stdout.strip() or "unknown"
+def accepted_options(engine: str, python: str | None) -> EngineOptions:
+    """Return what the engine in the user's environment accepts, asked once in this process.
+
+    Raises:
+        EngineNotUsableError: there is none.
+    """
+    return ask_engine(engine, python, os.environ)

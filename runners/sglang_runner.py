@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from runners import sglang_effects
-from runners.contract import Command, EffectProof, EngineSettings, LogLine, Phase, Resolution, TrialRequest
+from runners.contract import EffectProof, EngineSettings, LogLine, Phase, Resolution, TrialRequest
+from runners.engine_dialects import EngineOptions, sglang_resolve
 from runners.load_client.job import Api
-from runners.ports import HOST
+from runners.ports import free_port
 from runners.server_runner import ServerRunner
-from search_spaces import Assignment, Facts
+from search_spaces import Assignment, Facts, Scalar
 
 
 class SglangRunner(ServerRunner):
     """Runner of SGLang."""
 
     name = "sglang"
-    package = "sglang"
     api: Api = "sglang"
     usual_port = 30000
     titles = r"sglang::"
@@ -34,18 +34,15 @@ class SglangRunner(ServerRunner):
         "SGL_FORCE_SHUTDOWN": "1",  # SIGTERM would wait for running requests without an upper bound
     }
 
-    def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
-        """Return what would run."""
-        return Resolution(assignment=assignment)
+    def resolve_for(
+        self, assignment: Assignment, settings: EngineSettings, facts: Facts, accepted: EngineOptions | None
+    ) -> Resolution:
+        """Return what this version of SGLang would really run."""
+        return sglang_resolve.resolve(assignment, settings, facts, accepted)
 
-    def server_command(self, request: TrialRequest, port: int) -> Command:
-        """Return the command."""
-        settings = request.settings
-        argv = [settings.python or "python", "-m", "sglang.launch_server", "--model-path", str(settings.model)]
-        argv += ["--host", HOST, "--port", str(port), "--tp-size", str(settings.num_ranks)]
-        for name, value in {**settings.options, **request.options}.items():
-            argv += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-        return Command(argv=tuple(argv), env={**settings.variables, **request.variables})
+    def more_options(self) -> Mapping[str, Scalar]:
+        """Return a free port for NCCL's rendezvous: left alone, some versions take one that may be taken."""
+        return {"nccl-port": free_port()}
 
     def effects(self, request: TrialRequest, lines: Iterator[LogLine]) -> Iterator[EffectProof]:
         """Yield what the log proves about the assignment."""

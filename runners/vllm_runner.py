@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import ClassVar
+from collections.abc import Iterator
 
 from runners import vllm_effects
-from runners.contract import Command, EffectProof, EngineSettings, LogLine, Phase, Resolution, TrialRequest
+from runners.contract import EffectProof, EngineSettings, LogLine, Phase, Resolution, TrialRequest
+from runners.engine_dialects import EngineOptions, vllm_resolve
 from runners.load_client.job import Api
-from runners.ports import HOST
 from runners.server_runner import ServerRunner
 from search_spaces import Assignment, Facts
 
@@ -18,7 +16,6 @@ class VllmRunner(ServerRunner):
     """Runner of vLLM."""
 
     name = "vllm"
-    package = "vllm"
     api: Api = "openai"
     usual_port = 8000
     titles = r"VLLM::"
@@ -30,21 +27,12 @@ class VllmRunner(ServerRunner):
         (r"Capturing CUDA graph|Graph capturing finished", Phase.CAPTURE_GRAPHS),
         (r"Application startup complete", Phase.WARMUP),
     )
-    variables: ClassVar[Mapping[str, str]] = {"VLLM_WORKER_MULTIPROC_METHOD": "spawn"}
 
-    def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
-        """Return what would run."""
-        return Resolution(assignment=assignment)
-
-    def server_command(self, request: TrialRequest, port: int) -> Command:
-        """Return the command."""
-        settings = request.settings
-        script = Path(settings.python or "python").with_name("vllm")
-        argv = [str(script), "serve", str(settings.model), "--host", HOST, "--port", str(port)]
-        argv += ["--tensor-parallel-size", str(settings.num_ranks)]
-        for name, value in {**settings.options, **request.options}.items():
-            argv += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-        return Command(argv=tuple(argv), env={**settings.variables, **request.variables})
+    def resolve_for(
+        self, assignment: Assignment, settings: EngineSettings, facts: Facts, accepted: EngineOptions | None
+    ) -> Resolution:
+        """Return what this version of vLLM would really run."""
+        return vllm_resolve.resolve(assignment, settings, facts, accepted)
 
     def effects(self, request: TrialRequest, lines: Iterator[LogLine]) -> Iterator[EffectProof]:
         """Yield what the log proves about the assignment."""

@@ -24,7 +24,7 @@ OPTIONS: Mapping[str, str | int | float | bool] = {
 VARIABLES = {"VLLM_CPU_KVCACHE_SPACE": "1"}
 TWO_RANKS = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
 """Two ranks cannot have a memory node each on a machine with one, which is what vLLM asks for by default."""
-ROLES = {"leader": "serve", "engine core": "VLLM::EngineCore", "worker": "VLLM::Worker"}
+ROLES = {"leader": "vllm.entrypoints.openai.api_server", "engine core": "VLLM::EngineCore", "worker": "VLLM::Worker"}
 DEADLINES = Deadlines(phase_default_s=120.0, no_progress_s=30.0, stop_s=5.0)
 
 
@@ -67,11 +67,7 @@ def process_of(cookie: str, role: str) -> int | None:
     """Return the pid of the launch's process in this role (of the first worker), or None."""
     for key in sorted(find_with_descendants(cookie)):
         words = (read_bytes(f"/proc/{key.pid}/cmdline") or b"").decode(errors="replace").split("\0")
-        if role == "leader":
-            is_it = len(words) > 2 and words[1].endswith("/vllm") and words[2] == ROLES[role]
-        else:
-            is_it = words[0].strip().startswith(ROLES[role])
-        if is_it:
+        if ROLES[role] in words[:3] or words[0].strip().startswith(ROLES[role]):
             return key.pid
     return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from runners import Deadlines, EngineSettings, Phase, RunRecord, TrialRequest, W
 from runners.cookies import find_processes
 from runners.ports import free_port, is_listening, listeners
 from runners.processes import read_bytes
+from runners.vllm_runner import VllmRunner
 from tests.support.launches import make_request
 from tests.support.stub_engine import StubEngine, with_worker
 from tests.support.waiting import wait_until
@@ -200,6 +202,13 @@ def test_an_engine_that_cannot_be_told_is_refused_with_a_reason(tmp_path: Path) 
     record = run(Strict(), request_of(tmp_path))
     failure = failure_of(record)
     assert (failure.reason, failure.blames, record.phase) == (Reason.CONFIG_INVALID, ("frobnicate",), Phase.RESOLVE)
+
+
+def test_an_engine_that_is_not_there_is_a_missing_dependency(tmp_path: Path) -> None:
+    settings = EngineSettings(engine="vllm", num_ranks=1, device="cpu", model="/m", python=sys.executable)
+    record = VllmRunner().run(request_of(tmp_path, settings=settings))
+    assert failure_of(record).reason is Reason.MISSING_DEPENDENCY
+    assert "pip install vllm" in record.excerpt[0].text
 
 
 def test_simulated_acceptance_is_refused_unless_the_study_asks_for_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from runners import Command, EffectProof, EngineSettings, LogLine, Phase, Resolution, TrialRequest
+from runners.engine_dialects import EngineOptions
 from runners.load_client.job import Api
 from runners.ports import free_port
 from runners.server_runner import ServerRunner
@@ -24,7 +25,6 @@ class StubEngine(ServerRunner):
     """Runs `tests/support/stub_server.py` as if it were an engine."""
 
     name = "stub"
-    package = "pytest"
     api: Api = "openai"
     usual_port = 8000
     titles = r"stub::"
@@ -45,6 +45,16 @@ class StubEngine(ServerRunner):
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return the assignment as it is."""
         return Resolution(assignment=assignment)
+
+    def resolve_for(
+        self, assignment: Assignment, settings: EngineSettings, facts: Facts, accepted: EngineOptions | None
+    ) -> Resolution:
+        """Return the assignment as it is."""
+        return self.resolve(assignment, settings, facts)
+
+    def version(self, settings: EngineSettings) -> str:
+        """Return the stub's only version."""
+        return "1.0"
 
     def server_command(self, request: TrialRequest, port: int) -> Command:
         """Return the stub's command."""

@@ -42,6 +42,7 @@ RULES = (
             r"^agent: error: .{0,200}?(?P<option>--[a-z][\w-]+)",
             r"^agent: error: ",
         ),
+        none_of=(r"has no (?:sglang|vllm)|cannot be imported",),  # a missing package, which has a rule
         cure="The line says what cannot be asked of this engine, and what to change.",
         source=_SOURCE,
     ),
