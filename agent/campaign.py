@@ -11,6 +11,7 @@ from typing import Protocol
 
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter
+from agent.effects import observed_work
 from agent.home import Home
 from agent.judge import judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
@@ -173,9 +174,11 @@ class Campaign:
                 self._close(trial, lost_task(result.why), None)
             return
         for trial, record in zip(trials, result, strict=True):
+            space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            outcome = judge(trial, record, self.store.manifest.space, self._baseline(), interruptions)
-            self._close(trial, outcome, record)
+            outcome = judge(trial, record, space, self._baseline(), interruptions)
+            work = observed_work(trial.work, record, space, facts)
+            self._close(trial.model_copy(update={"work": work}), outcome, record)
             if not record.leftovers.is_clean:
                 self._quarantine = quarantine_message(trial, record)
 

