@@ -8,6 +8,7 @@ from agent.propose.history import ATTEMPTS
 from agent.reasons import REASONS, Policy, Reason
 from agent.store.trial import Trial
 from runners import Measurement, Phase, Rung, RunRecord
+from runners.engine_dialects import spellings
 from search_spaces import SearchSpace
 
 
@@ -23,7 +24,7 @@ def judge(
         baseline: What the baseline measured, or None while there is none.
         interruptions: How often this very work ended by the harness's own fault before.
     """
-    outcome = classify(record, env_names=space.env_names | space.flag_names)
+    outcome = classify(record, env_names=_parameter_names(space))
     if outcome.kind is OutcomeKind.MEASURED and trial.work.rung is Rung.FULL:
         return _with_output_check(outcome, record, baseline)
     failure = outcome.failure
@@ -32,6 +33,13 @@ def judge(
     if failure is not None and failure.policy is Policy.RETRY_OURS and interruptions + 1 < ATTEMPTS:
         return outcome.model_copy(update={"kind": OutcomeKind.INTERRUPTED, "note": f"{failure.reason.value}: again"})
     return outcome
+
+
+def _parameter_names(space: SearchSpace) -> dict[str, str]:
+    """Variables and long options → parameters, in the words of whichever version of the engine wrote the message."""
+    flags = space.flag_names
+    others = {f"--{word}": flags[f"--{ours}"] for word, ours in spellings(space.engine).items() if f"--{ours}" in flags}
+    return others | flags | space.env_names
 
 
 def lost_task(why: str) -> Outcome:

@@ -83,7 +83,10 @@ def split_base_command(
         raise _error(f"this starts {engine}, but the search space is that of {space.engine}: give --engine {engine}")
     dialect = DIALECTS[engine]
     given = canonical(engine, _options(engine, arguments, accepted))
-    notes = [f"--{name} is chosen by the agent" for name in dialect.CHOSEN_BY_US if given.pop(name, None) is not None]
+    notes = (
+        [] if python in (None, *words) else [f"'{words[0]}' is {python} here: name another Python if it is not yours"]
+    )
+    notes += [f"--{name} is chosen by the agent" for name in dialect.CHOSEN_BY_US if given.pop(name, None) is not None]
     model = _text(given.pop("model-path" if engine == "sglang" else "model", None))
     draft, ranks = _text(given.pop(dialect.DRAFT, None)), _count(given.pop(dialect.TP_SIZE, None))
     if draft is not None and "speculative-config.num_speculative_tokens" in given and dialect.METHOD not in given:
@@ -174,7 +177,7 @@ def _options(engine: str, words: list[str], accepted: EngineOptions | None) -> d
             options[name] = text
             continue
         known = accepted.option(name.partition(".")[0]) if accepted else None
-        most = 0 if known is not None and known.kind == "flag" else 1 if known and known.kind == "value" else len(words)
+        most = {"flag": 0, "value": 1, "optional": 1}.get(known.kind, len(words)) if known else len(words)
         values: list[str] = []
         while index < len(words) and not _OPTION.match(words[index]) and len(values) < most:
             values.append(words[index])

@@ -4,6 +4,8 @@ from runners.engine_dialects.command import (
     CommandNotPossibleError,
     build_command,
     canonical,
+    fixed_and_tuned,
+    spellings,
     unavailable_values,
 )
 from runners.engine_dialects.engine_options import (
@@ -25,6 +27,8 @@ __all__ = [
     "build_command",
     "canonical",
     "draft_method",
+    "fixed_and_tuned",
     "model_facts",
+    "spellings",
     "unavailable_values",
 ]

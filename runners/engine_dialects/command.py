@@ -86,6 +86,32 @@ def unavailable_values(space: SearchSpace, accepted: EngineOptions) -> dict[str,
     return found
 
 
+def spellings(engine: str) -> dict[str, str]:
+    """Return every version's spelling → our name, for messages of the engine that name an option.
+
+    Empty for an engine without a dialect.
+    """
+    dialect = DIALECTS.get(engine)
+    if dialect is None:
+        return {}
+    ways = {option: name for name, ways in dialect.DIALECT.items() for way in reversed(ways) for option in way.options}
+    return {**ways, **dialect.OVERLAPS, **dialect.ALIASES}
+
+
+def fixed_and_tuned(settings: EngineSettings, space: SearchSpace) -> dict[str, str]:
+    """Return fixed option or variable → the parameter that sets it too, for what cannot be both.
+
+    A parameter that is narrowed to one value which says nothing leaves the option to the user.
+    """
+    fixed = set(canonical(space.engine, settings.options)) | set(settings.variables)
+    found: dict[str, str] = {}
+    for name, parameter in space.parameters.items():
+        said = [parameter.switches_of(value) for value in parameter.domain]
+        targets = {target for each in said for target in (*each.flags, *each.env)}
+        found |= dict.fromkeys(sorted(targets & fixed), name)
+    return found
+
+
 def _sayable(engine: str, option: str, value: Scalar) -> tuple[str, Scalar]:
     """The one option whose name depends on the rest of the launch, in the form it takes in the end."""
     if engine == "vllm" and option == "cuda-graph-max-bs":
@@ -100,10 +126,17 @@ def _python(settings: EngineSettings) -> str:
 def _spelled(named: Mapping[str, Scalar], accepted: EngineOptions) -> dict[str, Scalar]:
     dialect, found = DIALECTS[accepted.engine].DIALECT, dict[str, Scalar]()
     for name, value in named.items():
-        if value is False and "." not in name:
-            continue  # a switch that the user wrote as off
-        found |= spell(name, value, dialect, accepted)
+        meant = _switch(name, value, accepted)
+        if meant is not False or "." in name:
+            found |= spell(name, meant, dialect, accepted)
     return found
+
+
+def _switch(name: str, value: Scalar, accepted: EngineOptions) -> Scalar:
+    """A switch that the user wrote as text is one; off, it is not said at all."""
+    option = accepted.option(name)
+    is_switch = option is not None and option.kind == "flag" and str(value).lower() in ("true", "false")
+    return str(value).lower() == "true" if is_switch else value
 
 
 def _arguments(options: Mapping[str, Scalar], accepted: EngineOptions) -> Iterator[str]:

@@ -19,7 +19,7 @@ MARK = "AGENT-ENGINE "
 IDENTITY_TIMEOUT_S = 60.0
 OPTIONS_TIMEOUT_S = 300.0
 """A first import of an engine from a cold disk takes a minute and more."""
-CACHE_VERSION = 1
+CACHE_VERSION = 2
 """Raised when the form of the answer changes: older answers are then asked for again."""
 QUIET = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_LOGGING_LEVEL": "ERROR"}
 
@@ -31,8 +31,8 @@ class EngineNotUsableError(RuntimeError):
 class AcceptedOption(Frozen):
     """A long option of an engine."""
 
-    kind: Literal["flag", "value", "list"]
-    """A bare flag, one value, or several values in a row."""
+    kind: Literal["flag", "value", "optional", "list"]
+    """A bare flag, one value, one value or none, or several values in a row."""
     choices: tuple[str, ...] = ()
     """The values it accepts; empty when anything may be given."""
 

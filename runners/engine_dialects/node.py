@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from runners.contract import Resolution, Rewrite
+from runners.contract import EngineSettings, Resolution, Rewrite
 from search_spaces import Assignment, Facts, Scalar
 
 FUSION_ARCHITECTURES = (9, 10)
@@ -30,6 +30,15 @@ def has_nvlink_mesh(facts: Facts, num_ranks: int) -> bool | None:
     if not kinds or "?" in kinds:
         return None
     return all(kind.startswith("NV") for kind in kinds)
+
+
+def ranks_of(assignment: Assignment, settings: EngineSettings) -> int:
+    """Return the tensor-parallel size of a launch: a parameter's where the user's own space tunes it, else the study's."""
+    for name in ("tensor_parallel_size", "tp_size", "tp"):
+        value = assignment.get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return settings.num_ranks
 
 
 class Resolving:

@@ -14,6 +14,7 @@ from runners.engine_dialects.node import (
     arch_majors,
     check_draft,
     has_nvlink_mesh,
+    ranks_of,
 )
 from search_spaces import Assignment, Facts
 
@@ -46,12 +47,12 @@ def resolve(
         facts: `gpu_arch`, `links`, `draft_method`, `model_drafts`; what is not known decides nothing.
         accepted: The installed version; without it nothing that depends on the version is said.
     """
-    resolving = Resolving(assignment)
+    resolving, ranks = Resolving(assignment), ranks_of(assignment, settings)
     release = accepted.release if accepted else ()
     if settings.device == "cuda":
-        _allreduce(resolving, settings.num_ranks, facts, release)
+        _allreduce(resolving, ranks, facts, release)
     _speculation(resolving, settings, facts)
-    _experts(resolving, settings.num_ranks)
+    _experts(resolving, ranks)
     if release and release < PREFILL_GRAPH_DEFAULT and resolving.get("prefill_cuda_graph") == "disabled":
         resolving.set("prefill_cuda_graph", "auto", "before 0.5.10 the prefill graph is off unless it is asked for")
     return resolving.resolution()

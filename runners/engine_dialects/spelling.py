@@ -68,19 +68,19 @@ def _accepts(accepted: EngineOptions, name: str, value: Scalar) -> bool:
     option = accepted.option(name.partition(".")[0])
     if option is None or "." in name:  # what stands inside a JSON object, only the engine itself can judge
         return option is not None
-    if (value is True) != (option.kind == "flag"):
+    if option.kind != "optional" and (value is True) != (option.kind == "flag"):
         return False
     return not option.choices or value is True or str(value) in option.choices
 
 
 def _refusal(name: str, value: Scalar, accepted: EngineOptions) -> str:
-    base = name.partition(".")[0]
+    base, version = name.partition(".")[0], f"{accepted.engine} {accepted.version}"
     known = accepted.option(base)
-    if known is None or known.kind == "flag":
+    if known is None:
         what = f"error: unrecognized arguments: --{name}" + ("" if value is True else f" {value}")
-        return f"{what} ({accepted.engine} {accepted.version} has no such option). {nearest(base, accepted.options)}"
-    choices = ", ".join(known.choices)
-    return (
-        f"error: argument --{name}: invalid choice: '{value}' (choose from {choices}) "
-        f"in {accepted.engine} {accepted.version}"
-    )
+        return f"{what} ({version} has no such option). {nearest(base, accepted.options)}"
+    if known.kind == "flag":
+        return f"error: argument --{name}: takes no value in {version}, found '{value}'"
+    if value is True:
+        return f"error: argument --{name}: needs a value in {version}"
+    return f"error: argument --{name}: invalid choice: '{value}' (choose from {', '.join(known.choices)}) in {version}"

@@ -84,7 +84,8 @@ def complete(options: Mapping[str, Scalar]) -> dict[str, Scalar]:
         found = {name: value for name, value in found.items() if not name.startswith("speculative-config.")}
     batch = found.pop("cuda-graph-max-bs", None)
     if batch is not None:
-        tokens = 1 + int(found.get(TOKENS, 0))
+        drafted = str(found.get(TOKENS, 0))
+        tokens = 1 + (int(drafted) if drafted.isdigit() else 0)  # what is no number, vLLM itself refuses
         found["cudagraph-capture-sizes"] = " ".join(str(size) for size in capture_sizes(int(batch), tokens))
     return found
 
@@ -96,15 +97,30 @@ def capture_sizes(max_batch: int, tokens_per_request: int) -> list[int]:
 
 
 def flattened(name: str, value: Scalar) -> dict[str, Scalar]:
-    """Return a JSON object that the user fixed as options with dots, one for each of its keys; others as they are."""
+    """Return a JSON object that the user fixed as options with dots, one for each of its keys; others as they are.
+
+    An object whose own keys have dots stays whole.
+    """
     try:
         content = json.loads(value) if isinstance(value, str) and value.lstrip().startswith("{") else None
     except ValueError:
         content = None
-    if not isinstance(content, dict):
+    if not isinstance(content, dict) or any("." in key for key in content):
         return {name: value}
     found: dict[str, Scalar] = {}
     for key, inner in content.items():
-        text = inner if isinstance(inner, bool | int | float | str) else json.dumps(inner)
-        found |= flattened(f"{name}.{key}", text)
+        found |= flattened(f"{name}.{key}", _as_scalar(inner))
     return found
+
+
+def _as_scalar(value: object) -> Scalar:
+    """A value inside a JSON object, such that it is the same when it is read as JSON again: "8" stays a text."""
+    if isinstance(value, bool | int | float):
+        return value
+    if not isinstance(value, str):
+        return json.dumps(value)
+    try:
+        json.loads(value)
+    except ValueError:
+        return value
+    return json.dumps(value)

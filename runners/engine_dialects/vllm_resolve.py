@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from runners.contract import EngineSettings, Resolution
 from runners.engine_dialects.engine_options import EngineOptions
-from runners.engine_dialects.node import Resolving, arch_names, check_draft, has_nvlink_mesh
+from runners.engine_dialects.node import Resolving, arch_names, check_draft, has_nvlink_mesh, ranks_of
 from search_spaces import Assignment, Facts
 
 DRAFT_FOR = {"eagle3": ("eagle3",), "eagle": ("eagle",), "draft_model": ("draft_model",), "mtp": ("mtp",)}
@@ -32,14 +32,14 @@ def resolve(
         facts: `gpu_arch`, `links`, `num_experts`, `draft_method`, `model_drafts`; what is not known decides nothing.
         accepted: The installed version; nothing that is said here depends on it from 0.29 to 0.33.
     """
-    resolving, ranks = Resolving(assignment), settings.num_ranks
+    resolving, ranks = Resolving(assignment), ranks_of(assignment, settings)
     if settings.device == "cuda":
         _allreduce(resolving, ranks, facts)
     method = str(resolving.get("speculative_method"))
     check_draft(resolving, method, DRAFT_FOR.get(method, ()), settings.draft_model, facts)
     if ranks == 1:
         resolving.set("draft_tensor_parallel_size", "same", "the model itself is on one rank")
-    _experts(resolving, settings, facts)
+    _experts(resolving, ranks, settings, facts)
     return resolving.resolution()
 
 
@@ -58,12 +58,13 @@ def _allreduce(resolving: Resolving, ranks: int, facts: Facts) -> None:
         resolving.set("allreduce", "nccl", f"NCCL's symmetric memory is never used for {ranks} ranks")
 
 
-def _experts(resolving: Resolving, settings: EngineSettings, facts: Facts) -> None:
-    data_ranks = int(str(settings.options.get("data-parallel-size", 1)))
+def _experts(resolving: Resolving, ranks: int, settings: EngineSettings, facts: Facts) -> None:
+    given = str(settings.options.get("data-parallel-size", 1))
+    data_ranks = int(given) if given.isdigit() else 1  # what is no number, vLLM itself refuses
     if resolving.get("expert_parallel") is True:
         if facts.get("num_experts") == 1:
             resolving.refuse("the model has no experts to be parallel with")
-        elif settings.num_ranks * data_ranks == 1:
+        elif ranks * data_ranks == 1:
             resolving.set("expert_parallel", False, "a single rank holds every expert anyway")
     if data_ranks == 1 and resolving.get("all2all_backend") is not None:
         resolving.set("all2all_backend", PLAIN_ALL2ALL, "experts are exchanged between data-parallel ranks only")

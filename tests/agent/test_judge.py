@@ -21,6 +21,7 @@ from runners import (
     ProbeMeasurement,
     RunRecord,
 )
+from search_spaces import load_space
 from tests.support.planted import small_space
 from tests.support.simulated_study import LEASE, START
 from tests.support.stores import work
@@ -127,6 +128,27 @@ def test_a_failure_of_the_engine_counts_at_once(tmp_path: Path) -> None:
         outcome = judged(record, interruptions=before)
         assert outcome.kind is OutcomeKind.FAILED
         assert outcome.failure is not None and outcome.failure.reason is Reason.MISSING_DEPENDENCY
+
+
+@pytest.mark.parametrize(
+    ("engine", "line", "parameter"),
+    [
+        (
+            "sglang",
+            "launch_server.py: error: argument --cuda-graph-max-bs-decode: invalid int value",
+            "cuda_graph_max_bs",
+        ),
+        ("sglang", "launch_server.py: error: unrecognized arguments: --mem-fraction-static 0.8", "mem_fraction_static"),
+        ("vllm", "api_server.py: error: argument --cudagraph-capture-sizes: expected a number", "cuda_graph_max_bs"),
+    ],
+)
+def test_an_option_is_blamed_on_its_parameter_whatever_the_version_calls_it(
+    tmp_path: Path, engine: str, line: str, parameter: str
+) -> None:
+    """The dead end is then one of the space, not of a word that it does not have."""
+    trial = Trial(study="study", number=3, work=work(Kind.SEARCH), cookie="c", lease=LEASE, started_at=START)
+    failure = judge(trial, died(tmp_path, line, Phase.SPAWN), load_space(engine), None, 0).failure
+    assert failure is not None and failure.blames == (parameter,)
 
 
 def test_what_stops_the_study_costs_nothing_and_is_queued_again(tmp_path: Path) -> None:

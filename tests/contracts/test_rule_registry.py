@@ -20,6 +20,7 @@ from agent.classify.rules import FAMILIES
 from agent.outcome import Failure
 from agent.reasons import Reason
 from runners import Exit, Phase, RunRecord
+from search_spaces import catalogue, load_space
 
 FIXTURES = Path(__file__).parents[1] / "agent" / "classify" / "fixtures"
 RECORDS: dict[str, dict[str, Any]] = yaml.safe_load((FIXTURES / "records.yaml").read_text())
@@ -31,28 +32,21 @@ LINES: dict[str, list[str]] = {
 _PATHS = ("p2p_level", "p2p_disable", "shm_disable", "cumem_enable")
 _SHAPES = ("algo", "proto", "min_ctas", "max_ctas", "nthreads", "buffsize")
 NCCL_PARAMETERS = frozenset(f"nccl_{name}" for name in (*_PATHS, *_SHAPES))
-_ENGINE_OPTIONS = frozenset(
+_FIXED_SETTINGS = frozenset(
     {
-        "mem_fraction_static",
-        "gpu_memory_utilization",
         "max_model_len",
-        "max_running_requests",
-        "max_num_seqs",
         "tensor_parallel_size",
+        "tp",
         "quantization",
         "attention_backend",
         "trust_remote_code",
-        "moe_a2a_backend",
-        "all2all_backend",
         "model",
         "draft_model",
-        "speculative_draft_model_path",
-        "tp",
     }
 )
-"""Options of SGLang and vLLM, by the names that their spaces give them."""
-_TORCH_ENGINE = {"allreduce", "expert_parallel", "cuda_graph_max_bs", "draft_length"}
-PARAMETERS = NCCL_PARAMETERS | _ENGINE_OPTIONS | _TORCH_ENGINE
+"""Settings of SGLang and vLLM that are fixed in our spaces; a space of the user's own may have them."""
+_OF_THE_SPACES = frozenset(name for space in catalogue() for name in load_space(space).parameters)
+PARAMETERS = NCCL_PARAMETERS | _FIXED_SETTINGS | _OF_THE_SPACES
 ENV_NAMES = {name.upper(): name for name in NCCL_PARAMETERS}
 every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 

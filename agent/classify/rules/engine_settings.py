@@ -139,7 +139,7 @@ RULES = (
             r"must))",
         ),
         none_of=(r"(?i:\bsm_?\d{2,3}|capability)", r"Auto-|is set to|adjusted"),
-        blames=("expert_parallel",),
+        blames=("expert_parallel", "ep_size", "moe_a2a_backend", "all2all_backend"),
         cure="The number of ranks must divide the experts (and the redundant ones), and the exchange must fit the "
         "layout.",
         source="vLLM 0.33 config/parallel.py and config/model.py; SGLang 0.5.23 arg_groups/moe hooks",

@@ -129,7 +129,7 @@ RULES = (
             r"(?i:vocab\w*.{0,40}(?:target|draft).{0,60}(?:match|differ|same|mismatch|equal))",
         ),
         none_of=(r"(?i:\b(?:INFO|WARNING)\b)",),
-        blames=("draft_model", "speculative_draft_model_path"),
+        blames=("draft_model", "speculative_algorithm", "speculative_method"),
         cure="Use a draft made for this target: same vocabulary and, for EAGLE heads, same hidden size.",
         source="vLLM 0.5 to 0.33 config/speculative.py; SGLang 0.5.23 speculative/",
     ),

@@ -40,7 +40,7 @@ RULES = (
             r"Failed to bind NVLink SHARP \(NVLS\) Multicast memory",
             r"NCCL_NVLS_ENABLE has been set to .* and communicator has multiple ranks using the same NVML device",
         ),
-        blames=("nccl_algo",),
+        blames=("allreduce", "nccl_algo"),
         cure="Exclude it (NCCL_ALGO without NVLS, or NCCL_NVLS_ENABLE=0), or repair the Fabric Manager.",
         source="NCCL 2.29 src/transport/nvls.cc",
     ),

@@ -76,6 +76,8 @@ def _first(modules: tuple[str, ...], name: str) -> Any:
 def _kind(action: argparse.Action) -> str:
     if action.nargs == 0:
         return "flag"
+    if action.nargs == "?":
+        return "optional"
     return "list" if action.nargs in ("+", "*") else "value"
 
 

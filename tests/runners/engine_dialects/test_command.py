@@ -14,6 +14,8 @@ from runners.engine_dialects import (
     OptionNotInVersionError,
     build_command,
     canonical,
+    fixed_and_tuned,
+    spellings,
     unavailable_values,
 )
 from runners.engine_dialects.vllm_dialect import capture_sizes
@@ -152,6 +154,8 @@ def test_the_baseline_does_not_hear_of_the_draft(tmp_path: Path) -> None:
 def test_fixed_options_in_any_versions_words_are_said_in_this_ones(tmp_path: Path) -> None:
     """A command that was written for an older engine keeps its meaning; what the assignment says goes before it."""
     fixed: dict[str, Scalar] = {
+        "trust-remote-code": "true",
+        "disable-radix-cache": "false",
         "cuda-graph-max-bs-decode": "24",
         "tensor-parallel-size": 4,
         "disable-piecewise-cuda-graph": True,
@@ -161,10 +165,11 @@ def test_fixed_options_in_any_versions_words_are_said_in_this_ones(tmp_path: Pat
     words = arguments(request, "0.5.13")
     assert words == [
         *("--model-path", "/models/big", "--tp-size", "4", "--random-seed", "7"),
-        *("--cuda-graph-max-bs", "24", "--disable-piecewise-cuda-graph"),
+        *("--trust-remote-code", "--cuda-graph-max-bs", "24", "--disable-piecewise-cuda-graph"),
     ]
     request = request_of(tmp_path, load_space("sglang"), {"cuda_graph_max_bs": 8}, options=fixed)
-    assert "--cuda-graph-max-bs-decode 8 --disable-prefill-cuda-graph" in " ".join(arguments(request, "0.5.20"))
+    words = arguments(request, "0.5.20")
+    assert words[-3:] == ["--cuda-graph-max-bs-decode", "8", "--disable-prefill-cuda-graph"]
 
 
 def test_vllm_counts_graph_sizes_in_tokens_of_a_verify_pass(tmp_path: Path) -> None:
@@ -229,6 +234,21 @@ def test_more_options_are_added_where_the_version_has_them(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    "content",
+    [
+        {"method": "ngram", "revision": "0123", "model": "8", "parallel_drafting": True},
+        {"method": "ngram", "num_speculative_tokens_per_batch_size": [[1, 3], [8, 1]]},
+        {"method": "ngram", "draft_load_config": {"a": {"b.c": 1.5}, "d": None}},
+    ],
+)
+def test_a_fixed_json_object_keeps_its_content(tmp_path: Path, content: dict[str, object]) -> None:
+    """Texts that look like numbers, lists, and keys that have dots themselves."""
+    request = request_of(tmp_path, load_space("vllm"), {}, options={"speculative-config": json.dumps(content)})
+    words = arguments(request, "0.33.0")
+    assert json.loads(words[words.index("--speculative-config") + 1]) == content
+
+
+@pytest.mark.parametrize(
     ("options", "variables", "fragments"),
     [
         (
@@ -237,7 +257,8 @@ def test_more_options_are_added_where_the_version_has_them(tmp_path: Path) -> No
             ("error: argument --moe-a2a-backend: invalid choice", "deepep", "0.5.16"),
         ),
         ({"moe-a2a-backnd": "none"}, {}, ("error: unrecognized arguments: --moe-a2a-backnd", "'moe-a2a-backend'")),
-        ({"tp-size": True}, {}, ("error: argument --tp-size",)),
+        ({"tp-size": True}, {}, ("error: argument --tp-size: needs a value",)),
+        ({"enable-metrics": "loud"}, {}, ("error: argument --enable-metrics: takes no value", "'loud'")),
         ({}, {"SGLANG_ENABLE_PCIE_IPC_ALLREDUCE": "1"}, ("error: sglang 0.5.16 does not read", "PCIE_IPC")),
     ],
 )
@@ -278,3 +299,28 @@ def test_our_names_for_what_any_version_calls_otherwise() -> None:
         "hf-overrides": '{"a": 1}',
     }
     assert canonical("vllm", {"compilation-config": "3"}) == {"compilation-config": "3"}
+
+
+def test_a_message_in_any_versions_words_is_about_one_of_our_options() -> None:
+    """So that the parameter behind it can be blamed."""
+    words = spellings("sglang")
+    assert words["cuda-graph-max-bs-decode"] == "cuda-graph-max-bs"
+    assert words["disable-cuda-graph"] == words["cuda-graph-backend-decode"] == "disable-decode-cuda-graph"
+    assert words["enable-flashinfer-allreduce-fusion"] == "flashinfer-allreduce-fusion-backend"
+    assert spellings("vllm")["cudagraph-capture-sizes"] == "cuda-graph-max-bs"
+    assert spellings("torch") == {}
+
+
+def test_what_is_fixed_and_tuned_at_once_is_named() -> None:
+    """The engine cannot be told both; a parameter that is pinned to saying nothing leaves it to the user."""
+    space = load_space("sglang")
+    settings = EngineSettings(
+        engine="sglang",
+        num_ranks=1,
+        device="cuda",
+        options={"cuda-graph-max-bs-decode": 24, "trust-remote-code": True},
+        variables={"NCCL_ALGO": "Ring", "NCCL_DEBUG": "INFO"},
+    )
+    assert fixed_and_tuned(settings, space) == {"cuda-graph-max-bs": "cuda_graph_max_bs", "NCCL_ALGO": "nccl_algo"}
+    pinned = space.narrowed({"cuda_graph_max_bs": "auto", "nccl_algo": "auto"}, {})
+    assert fixed_and_tuned(settings, pinned) == {}

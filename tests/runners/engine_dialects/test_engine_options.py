@@ -21,6 +21,7 @@ class ServerArgs:
         parser.add_argument("--model-path", "--model", required=True)
         parser.add_argument("--cuda-graph-bs", type=int, nargs="+")
         parser.add_argument("--moe-a2a-backend", choices=["none", "deepep"])
+        parser.add_argument("--hf-token", nargs="?", const=True)
         parser.add_argument("--disable-radix-cache", action="store_true")
 """
 ENVIRON = """
@@ -67,6 +68,7 @@ def test_the_engine_tells_its_version_options_and_variables(installation: Instal
         "model": "value",
         "cuda-graph-bs": "list",
         "moe-a2a-backend": "value",
+        "hf-token": "optional",
         "disable-radix-cache": "flag",
     }
     assert found.options["moe-a2a-backend"].choices == ("none", "deepep")

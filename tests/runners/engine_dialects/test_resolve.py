@@ -187,6 +187,16 @@ def test_vllm_refuses_experts_in_a_dense_model() -> None:
 
 
 @pytest.mark.parametrize("engine", ["sglang", "vllm"])
+def test_the_ranks_may_be_tuned_too(engine: str) -> None:
+    """Then the launch's own number counts, not the study's."""
+    function = {"sglang": sglang_resolve.resolve, "vllm": vllm_resolve.resolve}[engine]
+    settings = EngineSettings(engine=engine, num_ranks=4, device="cuda")
+    point: dict[str, Scalar] = {"tensor_parallel_size": 1, "allreduce": "custom"}
+    assert changes(function(point, settings, HOPPER, None)) == {"allreduce": "default"}
+    assert changes(function({**point, "tensor_parallel_size": 2}, settings, HOPPER, None)) == {}
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
 def test_a_space_of_ones_own_may_lack_any_parameter(engine: str) -> None:
     """The rules speak of the parameters that are there."""
     function = {"sglang": sglang_resolve.resolve, "vllm": vllm_resolve.resolve}[engine]

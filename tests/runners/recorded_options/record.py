@@ -77,7 +77,7 @@ class Source:
         names += ast.literal_eval(given["aliases"]) if "aliases" in given else []
         kind = self._kind(given) or _kind_of(ast.unparse(hint))
         choices = self._choices(given.get("choices", hint if "Literal" in ast.unparse(hint) else None))
-        self._add(names, kind, choices)
+        self._add(names, kind, choices, pair=_has_opposite(given))
 
     def _note_calls(self, tree: ast.Module) -> None:
         for node in ast.walk(tree):
@@ -89,7 +89,7 @@ class Source:
                 continue
             given = {key.arg: key.value for key in node.keywords if key.arg}
             hint = self.fields.get(names[0][2:].replace("-", "_"), "str")
-            pair = self.engine == "vllm" and not given and hint.startswith("bool")
+            pair = _has_opposite(given) or (self.engine == "vllm" and not given and hint.startswith("bool"))
             kind = self._kind(given) or ("value" if given or self.engine == "sglang" else _kind_of(hint))
             choices = given.get("choices") or self.constants.get(hint.split(" |")[0])
             self._add(names, kind, self._choices(choices), pair=pair)
@@ -112,6 +112,10 @@ class Source:
             self.options[name] = (kind, choices if name in WITH_CHOICES else "")
             if pair:
                 self.options["--no-" + name[2:]] = ("flag", "")
+
+
+def _has_opposite(given: dict[str | None, ast.expr]) -> bool:
+    return "action" in given and "BooleanOptionalAction" in ast.unparse(given["action"])
 
 
 def _kind_of(hint: str) -> str:
