@@ -203,7 +203,7 @@ def quarantine_message(trial: Trial, record: RunRecord) -> str:
     parts += [f"{left.gpu_memory_bytes / 2**30:.1f} GiB of GPU memory"] if left.gpu_memory_bytes else []
     parts += [f"port {port}" for port in left.ports] + list(left.folders)
     return (
-        f"node {record.node or 'unknown'} is quarantined: launch {trial.number} left {', '.join(parts)}, which could "
+        f"node {record.node or 'unknown'} is quarantined: launch #{trial.number} left {', '.join(parts)}, which could "
         "not be removed, so the next launch would not be measured alone. Remove it, then resume"
     )
 
