@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from agent.classify.registry import decisive_patterns
@@ -25,6 +26,8 @@ VARIABLES = {"VLLM_CPU_KVCACHE_SPACE": "1"}
 TWO_RANKS = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
 """Two ranks cannot have a memory node each on a machine with one, which is what vLLM asks for by default."""
 ROLES = {"leader": "vllm.entrypoints.openai.api_server", "engine core": "VLLM::EngineCore", "worker": "VLLM::Worker"}
+LISTEN, LOOPBACK = "0A", "0100007F"
+"""State and address in the kernel's tables of TCP sockets; the address is 127.0.0.1 in the byte order of x86 and ARM."""
 DEADLINES = Deadlines(phase_default_s=120.0, no_progress_s=30.0, stop_s=5.0)
 
 
@@ -70,6 +73,22 @@ def process_of(cookie: str, role: str) -> int | None:
         if ROLES[role] in words[:3] or words[0].strip().startswith(ROLES[role]):
             return key.pid
     return None
+
+
+def listening_addresses(cookie: str) -> set[str]:
+    """Return the addresses on which the launch's processes listen, as the kernel's hexadecimal text."""
+    sockets = {
+        f"socket:[{fields[9]}]": fields[1].split(":")[0]
+        for table in ("/proc/net/tcp", "/proc/net/tcp6")
+        for fields in (line.split() for line in Path(table).read_text(encoding="ascii").splitlines()[1:])
+        if fields[3] == LISTEN
+    }
+    found = set()
+    for key in find_with_descendants(cookie):
+        for entry in os.scandir(f"/proc/{key.pid}/fd"):
+            with suppress(FileNotFoundError):  # closed in this moment
+                found.add(sockets.get(str(Path(entry.path).readlink())))
+    return {address for address in found if address is not None}
 
 
 def is_serving(request: TrialRequest) -> bool:

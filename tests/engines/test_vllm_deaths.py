@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from runners.vllm_runner import VllmRunner
 from tests.engines.conftest import InstalledEngine
 from tests.engines.launches import (
     ENDLESS,
+    LOOPBACK,
     engine_request,
     is_serving,
     left_behind,
+    listening_addresses,
     process_of,
     shared_memory_names,
 )
@@ -46,18 +49,18 @@ def run(request: TrialRequest, runner: VllmRunner | None = None) -> Ended:
     return Ended(record, classify(record).failure)
 
 
-def run_and_strike(request: TrialRequest, role: str, number: int) -> Ended:
-    """Run a launch and send a signal to one of its processes once it serves."""
+def run_and_act(request: TrialRequest, act: Callable[[], None]) -> Ended:
+    """Run a launch and do something once it serves."""
     errors: list[str] = []
 
-    def strike() -> None:
+    def wait_and_act() -> None:
         try:
             wait_until(lambda: is_serving(request), START_S)
-            os.kill(wait_until(lambda: process_of(request.cookie, role)), number)
+            act()
         except AssertionError as error:
             errors.append(str(error))
 
-    thread = threading.Thread(target=strike)
+    thread = threading.Thread(target=wait_and_act)
     thread.start()
     ended = run(request)
     thread.join()
@@ -65,10 +68,17 @@ def run_and_strike(request: TrialRequest, role: str, number: int) -> Ended:
     return ended
 
 
+def run_and_strike(request: TrialRequest, role: str, number: int) -> Ended:
+    """Run a launch and send a signal to one of its processes once it serves."""
+    return run_and_act(request, lambda: os.kill(wait_until(lambda: process_of(request.cookie, role)), number))
+
+
 def test_a_healthy_server_is_measured(vllm: InstalledEngine, tmp_path: Path) -> None:
-    ended = run(engine_request(vllm.python, vllm.models / "target", tmp_path))
+    request, addresses = engine_request(vllm.python, vllm.models / "target", tmp_path), set[str]()
+    ended = run_and_act(request, lambda: addresses.update(listening_addresses(request.cookie)))
     assert ended.failure is None
     assert ended.record.measurement is not None
+    assert addresses == {LOOPBACK}, "nothing of a launch listens to the network"
     assert [level.concurrency for level in ended.record.measurement.levels] == [1, 4]
     assert all(len(row) == 32 for row in ended.record.measurement.outputs)
     assert {Phase.INIT_DISTRIBUTED, Phase.LOAD_WEIGHTS, Phase.ALLOC_KV, Phase.READY} <= ended.record.phase_s.keys()
