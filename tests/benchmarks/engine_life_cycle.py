@@ -69,6 +69,7 @@ class Striker:
     def __init__(self, request: TrialRequest, role: str, number: int) -> None:
         self._request, self._role, self._number = request, role, number
         self.struck_at = 0.0
+        self._is_over = False
         self._thread = threading.Thread(target=self._strike, daemon=True)
 
     def __enter__(self) -> Striker:
@@ -78,8 +79,14 @@ class Striker:
     def __exit__(self, *_: object) -> None:
         self._thread.join()
 
+    def give_up(self) -> None:
+        """Stop waiting for the server: its launch is over."""
+        self._is_over = True
+
     def _strike(self) -> None:
-        wait_until(lambda: is_serving(self._request), START_S)
+        wait_until(lambda: self._is_over or is_serving(self._request), START_S)
+        if self._is_over:
+            return
         pid = wait_until(lambda: process_of(self._request.cookie, self._role))
         self.struck_at = time.monotonic()
         os.kill(pid, self._number)
@@ -92,7 +99,10 @@ def death(engine: Path, role: str, folder: Path) -> Death:
         record = VllmRunner().run(request)
         failure = classify(record).failure
         ended = time.monotonic()
+        striker.give_up()
     assert failure is not None
+    if not striker.struck_at:
+        raise click.ClickException(f"the server never served: {failure.reason}: {failure.decisive}")
     return Death(
         role=role,
         decided_s=ended - striker.struck_at - record.cleanup_s,
@@ -109,8 +119,10 @@ def struck(role: str, number: int) -> Callable[[Path, Path], tuple[TrialRequest,
     def run(engine: Path, folder: Path) -> tuple[TrialRequest, RunRecord]:
         python, model = str(engine / "venv/bin/python"), engine / "models/target"
         request = engine_request(python, model, folder, workload=ENDLESS, deadlines=HANG)
-        with Striker(request, role, number):
-            return request, VllmRunner().run(request)
+        with Striker(request, role, number) as striker:
+            record = VllmRunner().run(request)
+            striker.give_up()
+        return request, record
 
     return run
 

@@ -77,23 +77,24 @@ def reasons(trials: Sequence[Trial]) -> set[Reason | None]:
 @pytest.mark.timeout(900)
 def test_eight_launches_find_what_works_and_why_the_rest_does_not(vllm: InstalledEngine, tmp_path: Path) -> None:
     """Two assignments are asked for; the others are the search's own: the default, then one change at a time."""
-    foreign = str(vllm.models / "foreign")
+    near, foreign = str(vllm.models / "near"), str(vllm.models / "foreign")
     asked: list[dict[str, Scalar]] = [
-        {"speculative_method": "draft_model", "draft": foreign},
-        {"speculative_method": "ngram", "num_speculative_tokens": 2, "max_num_seqs": 2},
+        {"speculative_method": "draft_model", "draft_model": near, "num_speculative_tokens": 2, "max_num_seqs": 2},
+        {"speculative_method": "draft_model", "draft_model": foreign},
     ]
     ended, store = run_study(vllm, tmp_path, asked)
     trials = store.trials()
     assert (ended.stop.why, len(trials)) == ("the budget is spent", LAUNCHES)
-    assert reasons(with_values(trials, draft=foreign)) == {Reason.DRAFT_MISMATCH}
+    assert reasons(with_values(trials, draft_model=foreign)) == {Reason.DRAFT_MISMATCH}
     assert reasons(with_values(trials, speculative_method="suffix")) == {Reason.MISSING_DEPENDENCY}
     assert reasons(with_values(trials, tensor_parallel_size=3)) == {Reason.CONFIG_INVALID}
     assert sum(trial.is_measured for trial in trials) >= 4
-    found = {condition for each in ended.history.atlas.confirmed for condition in map(str, each.conditions)}
-    assert {"speculative_method = suffix", "tensor_parallel_size = 3"} <= found
-    for drafted in (trials[1], next(t for t in trials if t.is_measured and "draft_model" in t.work.requested.values())):
+    found = {condition for each in ended.history.atlas.dead_ends for condition in map(str, each.conditions)}
+    assert {f"draft_model = {foreign}", "speculative_method = suffix", "tensor_parallel_size = 3"} <= found
+    for drafted in (trials[0], next(iter(with_values(trials, speculative_method="ngram")))):
         assert acceptance(drafted) > 1.0
-    assert proofs(trials[1]) == {"speculative_method": "ngram", "num_speculative_tokens": 2, "max_num_seqs": 2}
+    expected = {"speculative_method": "draft_model", "num_speculative_tokens": 2, "max_num_seqs": 2}
+    assert proofs(trials[0]) == expected
     assert with_values(trials, tensor_parallel_size=2)
     assert summarise(ended.history, "vllm").best is not None
     assert all(trial.record is not None and trial.record.leftovers.is_clean for trial in trials)
