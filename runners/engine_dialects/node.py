@@ -10,6 +10,10 @@ from search_spaces import Assignment, Facts, Scalar
 FUSION_ARCHITECTURES = (9, 10)
 """Majors of the compute capability that FlashInfer's fused all-reduce is built for."""
 
+DRAFT_PARAMETERS = ("draft", "draft_model", "speculative_draft_model_path")
+"""Names that a space of the user's own may give to a choice of drafts."""
+DRAFT_OPTIONS = ("speculative-draft-model-path", "speculative-draft-model", "speculative-config.model", "spec-model")
+
 
 def arch_majors(facts: Facts) -> tuple[int, ...]:
     """Return the majors of the GPUs' compute capabilities, (9,) for `sm_90`; empty when they are not known."""
@@ -33,7 +37,7 @@ def has_nvlink_mesh(facts: Facts, num_ranks: int) -> bool | None:
 
 
 def ranks_of(assignment: Assignment, settings: EngineSettings) -> int:
-    """Return the tensor-parallel size of a launch: a parameter's where the user's own space tunes it, else the study's."""
+    """Return the tensor-parallel size of a launch: a parameter's where a space of the user's own tunes it."""
     for name in ("tensor_parallel_size", "tp_size", "tp"):
         value = assignment.get(name)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -75,21 +79,26 @@ class Resolving:
 
 
 def check_draft(
-    resolving: Resolving, method: str, needs: tuple[str, ...], draft_model: str | None, facts: Facts
+    resolving: Resolving, method: str, needs: tuple[str, ...], settings: EngineSettings, facts: Facts
 ) -> None:
     """Refuse a method whose draft is missing or was made for another method.
+
+    Nothing is refused where the draft itself is a parameter or a fixed option: what it was made for is not known then.
 
     Args:
         resolving: Where the refusal goes.
         method: The method, as the engine calls it.
-        needs: What its draft must be for (fact `draft_method`); empty when it needs none.
-        draft_model: The draft of the study.
-        facts: `draft_method` of the draft and `model_drafts` (the model has prediction layers of its own).
+        needs: What its draft may be for (fact `draft_method`); empty when it needs none.
+        settings: The study's, with the draft that it names.
+        facts: `draft_method` of that draft, and `model_drafts` (the model has prediction layers of its own).
     """
-    if not needs:
+    is_elsewhere = any(name in resolving.assignment for name in DRAFT_PARAMETERS) or any(
+        name in DRAFT_OPTIONS or name == "speculative-config" for name in settings.options
+    )
+    if not needs or is_elsewhere:
         return
     made_for = facts.get("draft_method")
-    if draft_model is None and not ("mtp" in needs and facts.get("model_drafts") is not False):
+    if settings.draft_model is None and not ("mtp" in needs and facts.get("model_drafts") is not False):
         resolving.refuse(f"{method} needs a draft model, and the study names none")
-    elif draft_model is not None and made_for is not None and made_for not in needs:
+    elif settings.draft_model is not None and made_for is not None and made_for not in needs:
         resolving.refuse(f"{method} needs a draft made for {' or '.join(needs)}; the study's is one for {made_for}")

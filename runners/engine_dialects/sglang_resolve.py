@@ -105,7 +105,7 @@ def _custom(resolving: Resolving, backend: str, ranks: int, facts: Facts, majors
 
 def _speculation(resolving: Resolving, settings: EngineSettings, facts: Facts) -> None:
     method = str(resolving.get("speculative_algorithm"))
-    check_draft(resolving, method, DRAFT_FOR.get(method, ()), settings.draft_model, facts)
+    check_draft(resolving, method, DRAFT_FOR.get(method, ()), settings, facts)
     steps = resolving.get("speculative_num_steps")
     if method in TREE_METHODS and resolving.get("speculative_eagle_topk") == 1 and isinstance(steps, int):
         why = "with a chain (top-k 1) SGLang verifies steps + 1 tokens"

@@ -36,7 +36,7 @@ def resolve(
     if settings.device == "cuda":
         _allreduce(resolving, ranks, facts)
     method = str(resolving.get("speculative_method"))
-    check_draft(resolving, method, DRAFT_FOR.get(method, ()), settings.draft_model, facts)
+    check_draft(resolving, method, DRAFT_FOR.get(method, ()), settings, facts)
     if ranks == 1:
         resolving.set("draft_tensor_parallel_size", "same", "the model itself is on one rank")
     _experts(resolving, ranks, settings, facts)

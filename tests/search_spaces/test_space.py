@@ -393,3 +393,30 @@ def test_the_word_for_the_engines_own_choice_stands_outside_the_order() -> None:
     assert parameter(("auto", 1, 2), "auto", unset="auto", monotone=True).text("auto") is None
     with pytest.raises(ValueError, match="'unset'"):
         parameter(("auto", 1, 2), "auto", monotone=True)
+
+
+@pytest.mark.parametrize("name", ["sglang", "vllm"])
+def test_a_space_of_a_server_stays_searchable_and_says_what_it_knows(name: str) -> None:
+    """At most twenty parameters; each with source and proof, and a unit where its values are counted."""
+    space = load_space(name)
+    assert 10 <= len(space.parameters) <= 20
+    for each in space.parameters.values():
+        assert any(char.isdigit() for char in each.source)  # software and version
+        counted = [value for value in each.domain if isinstance(value, int | float) and not isinstance(value, bool)]
+        assert each.unit or len(counted) <= 2
+        assert all(variant.why for variant in each.near)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_no_value_forces_a_protocol_that_corrupts_data(name: str) -> None:
+    """LL128 is wrong on links that do not carry 128 bytes whole; it may be excluded, never forced."""
+    for each in load_space(name).parameters.values():
+        texts = [each.switches_of(value).env.get("NCCL_PROTO", "") for value in each.domain]
+        assert all("LL128" not in text or text.startswith("^") for text in texts)
+
+
+@pytest.mark.parametrize("name", ["sglang", "vllm"])
+def test_the_bare_tree_has_the_scoped_one_as_its_escape(name: str) -> None:
+    """Bare, it leaves the all-gather without an algorithm."""
+    algorithm = load_space(name).parameters["nccl_algo"]
+    assert [dict(each.instead) for each in algorithm.near if each.value == "Tree"] == [{"nccl_algo": "allreduce:tree"}]

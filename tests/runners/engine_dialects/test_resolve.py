@@ -125,6 +125,16 @@ def test_a_method_needs_the_draft_that_was_made_for_it(
     assert (resolve(engine, values, facts, draft_model=draft).error is not None) is is_refused
 
 
+def test_a_draft_that_is_chosen_elsewhere_is_not_missed() -> None:
+    """As a parameter of the user's own space, or among the fixed options."""
+    settings = EngineSettings(engine="vllm", num_ranks=1, device="cuda")
+    point: dict[str, Scalar] = {"speculative_method": "draft_model"}
+    assert vllm_resolve.resolve(point, settings, {}).error is not None
+    assert vllm_resolve.resolve({**point, "draft": "/models/near"}, settings, {}).error is None
+    fixed = settings.model_copy(update={"options": {"speculative-config.model": "/models/near"}})
+    assert vllm_resolve.resolve(point, fixed, {}).error is None
+
+
 def test_sglang_forces_tokens_ranks_and_the_graph_it_never_had() -> None:
     """Whatever the space says about it."""
     chain = {"speculative_algorithm": "EAGLE3", "speculative_num_steps": 5, "speculative_num_draft_tokens": 16}
