@@ -26,6 +26,7 @@ ARGUMENTS = (
     "ep_size",
     "moe_a2a_backend",
     "mem_fraction_static",
+    "tp_size",
 )
 """Parameters whose resolved value stands under their own name in the arguments that the engine prints."""
 SWITCHES: dict[str, tuple[str, Scalar]] = {

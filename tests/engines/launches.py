@@ -27,7 +27,7 @@ TWO_RANKS = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
 """Two ranks cannot have a memory node each on a machine with one, which is what vLLM asks for by default."""
 ROLES = {"leader": "vllm.entrypoints.openai.api_server", "engine core": "VLLM::EngineCore", "worker": "VLLM::Worker"}
 LISTEN, LOOPBACK = "0A", "0100007F"
-"""State and address in the kernel's tables of TCP sockets; the address is 127.0.0.1 in the byte order of x86 and ARM."""
+"""State and address in the kernel's tables of TCP sockets: 127.0.0.1, in the byte order of x86 and ARM."""
 DEADLINES = Deadlines(phase_default_s=120.0, no_progress_s=30.0, stop_s=5.0)
 
 
