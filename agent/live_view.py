@@ -116,7 +116,10 @@ class LiveView:
 
         summary, now = summarise(self._history, self._name), self._now()
         best = f"{summary.best.mean:.1f} tok/s ({summary.changes(summary.best.assignment)})" if summary.best else "none"
-        figures = f"{summary.spent}/{summary.budget} launches   best {best}   dead ends {len(summary.atlas.dead_ends)}"
+        node = f"modelled node {summary.modelled}   " if summary.modelled else ""
+        figures = (
+            f"{node}{summary.spent}/{summary.budget} launches   best {best}   dead ends {len(summary.atlas.dead_ends)}"
+        )
         return Text(f"{now}\n{figures}   {self._eta()}", style="cyan", overflow="ellipsis", no_wrap=True)
 
     def _now(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.campaign import history_of, read_wishes
-from agent.deadends.atlas import chart
+from agent.deadends.charter import chart
 from agent.home import Home
 from agent.propose.history import History
 from agent.store.study_store import StudyStore

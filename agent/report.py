@@ -63,6 +63,8 @@ def headline(summary: StudySummary) -> list[str]:
         f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
         f"{outcomes['failed']} failed; {summary.num_probes} probes; {summary.node_s:.0f} s of node time",
     ]
+    if summary.modelled:
+        lines.append(f"modelled node {summary.modelled}: nothing was launched, every figure is the model's")
     if summary.best is None:
         return [*lines, "nothing was measured"]
     lines.append(f"best: {_arm(summary, summary.best)}")

@@ -19,7 +19,5 @@ class StudySettings(Frozen):
     """Every random choice of the study hangs on it."""
     probe_share: float = Field(default=0.2, ge=0.0, le=1.0)
     """Largest share of node time that probes may take."""
-    screen_share: float = Field(default=0.4, ge=0.0, le=1.0)
-    """Largest share of the budget for one-change-at-a-time launches."""
     contender_share: float = Field(default=0.2, ge=0.0, le=1.0)
     """Share of the budget kept for repeating the baseline and the best few."""

@@ -27,6 +27,8 @@ class StudySpec(Frozen):
     engine: str = "torch"
     space: str | None = None
     """Catalogue name or path of a space; by default the engine's own."""
+    node: str | None = None
+    """Node model that the replay engine answers from: a shipped name or a path."""
     budget: int = Field(default=40, ge=1)
     """Launches at the top rung, failures and repeats included."""
     time_budget: str | None = None

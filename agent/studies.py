@@ -14,6 +14,7 @@ from agent.campaign import read_wishes
 from agent.errors import NodeUnusableError, UsageError
 from agent.home import Home
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
+from agent.modelled import asked_node
 from agent.redaction import redact_url
 from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
@@ -62,10 +63,11 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
         SpecificationError, UsageError: what is wrong and what to do.
         NodeUnusableError: the node's facts cannot be read, or its Ray cannot be reached.
     """
-    space = _narrowed_space(spec)
+    modelled = asked_node(spec)
+    space = _narrowed_space(spec, modelled[0].space if modelled else None)
     home.check()
     _check_addresses(spec)
-    facts = node_facts(spec)
+    facts = modelled[0].facts if modelled else node_facts(spec)
     settings = StudySettings(
         name=spec.name or _plain(spec.engine),
         engine=EngineSettings(
@@ -73,8 +75,9 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
             num_ranks=int(str(facts["num_ranks"])),
             device=str(facts["device"]),
             options=spec.options,
+            node_model=str(modelled[1]) if modelled else None,
         ),
-        space=spec.space or spec.engine,
+        space=modelled[0].name if modelled else spec.space or spec.engine,
         workload=Workload(
             concurrency=spec.concurrency,
             prompt_tokens=spec.prompt_tokens,
@@ -154,12 +157,12 @@ def node_facts(spec: StudySpec) -> dict[str, object]:
     }
 
 
-def _narrowed_space(spec: StudySpec) -> SearchSpace:
+def _narrowed_space(spec: StudySpec, of_node: SearchSpace | None) -> SearchSpace:
     try:
         make_runner(spec.engine)
     except UnknownEngineError as error:
         raise spec.error(str(error), "engine") from error
-    space = load_space(spec.space or spec.engine)
+    space = of_node or load_space(spec.space or spec.engine)
     pins = {name: _value(spec, space, "pin", name, value) for name, value in spec.pin.items()}
     excludes = {
         name: tuple(_value(spec, space, "exclude", name, value) for value in values)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.deadends.atlas import Atlas
+from agent.modelled import modelled_name
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
 from agent.reasons import Reason
@@ -51,6 +52,8 @@ class StudySummary:
     atlas: Atlas
     ruled_out: Mapping[str, int]
     default: Assignment
+    modelled: str = ""
+    """Name of the modelled node whose answers these are; empty where engines really ran."""
     unknown: tuple[Trial, ...] = ()
     """Failures that no rule recognises: the next rules to write."""
 
@@ -101,6 +104,7 @@ def summarise(history: History, name: str) -> StudySummary:
         atlas=history.atlas,
         ruled_out=dict(history.ruled_out),
         default=history.default,
+        modelled=modelled_name(history.settings.engine, history.facts),
         unknown=tuple(trial for trial in everything if _is_unknown(trial)),
     )
 

@@ -16,6 +16,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import metadata
@@ -47,18 +48,20 @@ def collect() -> dict[str, JSON]:
 
 
 def summary_lines(facts: Mapping[str, object]) -> list[str]:
-    """Return a few lines for a reader: the host, the GPUs, the software."""
+    """Return a few lines for a reader: the host, the GPUs, the software. A modelled node may lack facts."""
+    lines = [_host_summary(facts)] if "num_cpus" in facts else []
+    facts = defaultdict(lambda: None, facts)
+    lines.append(_gpu_summary(facts))
+    named = {"driver": "driver", "cuda_driver": "CUDA driver", "torch": "torch", "cuda": "CUDA", "nccl": "NCCL"}
+    versions = [f"{label} {facts[name]}" for name, label in {**named, "python": "Python"}.items() if facts[name]]
+    return [*lines, ", ".join(versions)]
+
+
+def _host_summary(facts: Mapping[str, object]) -> str:
     host = f"{facts['num_cpus']} CPUs ({facts['cpu_model']}), {_gib(facts['memory_bytes'])} memory"
     if facts["memory_limit"] is not None:
         host += f" (limit {_gib(facts['memory_limit'])})"
-    lines = [
-        f"{facts['hostname']}: {host}, {_gib(facts['shm_bytes'])} /dev/shm, {facts['os']}, Linux {facts['kernel']}"
-    ]
-    lines.append(_gpu_summary(facts))
-    named = {"driver": "driver", "cuda_driver": "CUDA driver", "torch": "torch", "cuda": "CUDA", "nccl": "NCCL"}
-    versions = [f"{label} {facts[name]}" for name, label in named.items() if facts[name] is not None]
-    lines.append(", ".join([*versions, f"Python {facts['python']}"]))
-    return lines
+    return f"{facts['hostname']}: {host}, {_gib(facts['shm_bytes'])} /dev/shm, {facts['os']}, Linux {facts['kernel']}"
 
 
 def _gpu_summary(facts: Mapping[str, object]) -> str:

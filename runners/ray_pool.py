@@ -179,7 +179,12 @@ def address_problem(address: str) -> str | None:
 
 
 def _resources(settings: EngineSettings) -> dict[str, int]:
-    """One CPU for each rank on a CPU node; on GPUs the ranks' own, and a CPU for the task itself."""
+    """One CPU for each rank on a CPU node; on GPUs the ranks' own, and a CPU for the task itself.
+
+    A modelled launch takes no hardware, whatever node it models.
+    """
+    if settings.node_model is not None:
+        return {"num_cpus": 1}
     if settings.device == "cuda":
         return {"num_gpus": settings.num_ranks, "num_cpus": 1}
     return {"num_cpus": settings.num_ranks}

@@ -7,8 +7,9 @@ import importlib
 from runners.contract import Runner
 
 BUILT_IN = {
-    "torch": "runners.torch_runner:TorchRunner",
+    "replay": "runners.replay_runner:ReplayRunner",
     "sglang": "runners.sglang_runner:SglangRunner",
+    "torch": "runners.torch_runner:TorchRunner",
     "vllm": "runners.vllm_runner:VllmRunner",
 }
 

@@ -46,7 +46,11 @@ def _is_there(path: Path) -> bool:
 
 def load_space_file(path: Path) -> SearchSpace:
     """Return the space in a YAML file, with every cross-reference in it checked."""
-    document = YamlDocument(path)
+    return space_of(YamlDocument(path))
+
+
+def space_of(document: YamlDocument) -> SearchSpace:
+    """Return the space that a document (or a part of one) holds, with every cross-reference in it checked."""
     space = document.validate(SearchSpace)
     if not space.parameters:
         raise document.error("a space needs at least one parameter", "parameters")

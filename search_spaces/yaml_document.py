@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +23,25 @@ class YamlDocument:
         self.path = path
         self.lines: dict[Location, int] = {}
         self.data = self._parse(self._read())
+        self.place: Location = ()
+        """Where in its file this part stands; errors name keys from the top of the file."""
+
+    def part(self, *location: str | int) -> YamlDocument:
+        """Return what stands at `location` as a document of its own, whose errors still point into this file."""
+        found = copy.copy(self)
+        for step in location:
+            found.data = found.data[step]  # type: ignore[index]
+        size = len(location)
+        found.lines = {where[size:]: line for where, line in self.lines.items() if where[:size] == location}
+        found.place = (*self.place, *location)
+        return found
+
+    def without(self, key: str) -> YamlDocument:
+        """Return the document without one key of its top level."""
+        found = copy.copy(self)
+        if isinstance(self.data, dict):
+            found.data = {name: value for name, value in self.data.items() if name != key}
+        return found
 
     def _read(self) -> str:
         try:
@@ -86,7 +106,7 @@ class YamlDocument:
         where = location
         while where and where not in self.lines:
             where = where[:-1]
-        key = ".".join(str(part) for part in location)
+        key = ".".join(str(part) for part in (*self.place, *location))
         return SpecificationError(problem, path=self.path, line=self.lines.get(where), key=key)
 
     def validate(self, model: type[Model]) -> Model:
@@ -96,7 +116,12 @@ class YamlDocument:
             SpecificationError: for the first thing that does not fit, with its line (and the nearest valid key).
         """
         if not isinstance(self.data, dict):
-            raise SpecificationError("expected a mapping of keys at the top level", path=self.path, line=1)
+            raise SpecificationError(
+                f"expected a mapping of keys {'here' if self.place else 'at the top level'}",
+                path=self.path,
+                line=self.lines.get((), 1),
+                key=".".join(map(str, self.place)),
+            )
         try:
             return model.model_validate(self.data)
         except ValidationError as error:

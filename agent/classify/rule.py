@@ -15,6 +15,8 @@ class Priority(IntEnum):
     Only the order matters; it answers "which of two lines explains the other".
     """
 
+    MODELLED = 70
+    """The last line of a modelled launch: the reason is what its node model says, whatever else the log shows."""
     SPECIFIC = 60
     """The message names the cause itself."""
     GENERAL = 50
@@ -38,6 +40,7 @@ NOT_OURS = ("exited", "served", "decisive_line", "child_died")
 """Ends of a wait that the engine itself brought about, or in which nobody here had killed anything yet."""
 
 CONFIDENCE: dict[Priority, float] = {
+    Priority.MODELLED: 1.0,
     Priority.SPECIFIC: 1.0,
     Priority.GENERAL: 0.9,
     Priority.SYMPTOM: 0.7,

@@ -58,7 +58,26 @@ def failure_of(case: Case, rules: Iterable[Rule]) -> Failure:
     hits = candidates(case, rules)
     if not hits:
         return unknown(case)
-    winner = hits[0]
+    if hits[0].rule.priority is Priority.MODELLED:
+        return _modelled(case, hits)
+    return _failure(case, hits, hits[0])
+
+
+def _modelled(case: Case, hits: list[Hit]) -> Failure:
+    """The model says the reason; the first real line of that reason says the rest, as it would on a real node."""
+    said = hits[0]
+    told = next((hit for hit in hits[1:] if hit.rule.reason is said.rule.reason), said)
+    failure = _failure(case, [told, *(hit for hit in hits[1:] if hit is not told)], told)
+    decisive = told.line if told is not said and told.line else next(iter(case.log.telling), said.line)
+    blames = _blames(said, case.names)
+    if not blames and not (said.groups and "stated" in said.groups):
+        blames = failure.blames
+    return failure.model_copy(
+        update={"decisive": decisive, "blames": blames, "confidence": CONFIDENCE[Priority.MODELLED]}
+    )
+
+
+def _failure(case: Case, hits: list[Hit], winner: Hit) -> Failure:
     reason = winner.rule.reason
     decisive = winner.line or _last_words(case)
     return Failure(

@@ -30,6 +30,7 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
     if as_json:
         content = {
             "study": summary.study,
+            "modelled": summary.modelled or None,
             "trials": [trial.number for trial in summary.best.trials],
             "assignment": summary.best.assignment,
             "values": list(summary.best.values),

@@ -10,6 +10,7 @@ from agent.cli.screen import print_command, print_indented
 from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, NothingWorksError, StorageError
 from agent.home import Home
 from agent.mirror.tracking import default_artifact_root, default_tracking_uri, ui_command
+from agent.modelled import modelled_name
 from agent.reasons import Reason
 from agent.report import headline, reproduce_command
 from agent.session import Ended
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 def print_plan(plan: Plan, console: Console) -> None:
     """Print the node's facts and what will be searched, in a few lines."""
     settings, space, facts = plan.manifest.settings, plan.manifest.space, plan.manifest.facts
+    if name := modelled_name(settings.engine, facts):
+        print_indented(console, f"modelled node {name}: nothing is launched, times and figures are the model's", 0)
     for line in summary_lines(facts):
         print_indented(console, line, 0)
     free = {name: len(parameter.domain) for name, parameter in space.parameters.items() if parameter.can_vary(facts)}

@@ -28,6 +28,7 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
     if as_json:
         content = {
             "study": summary.study,
+            "modelled": summary.modelled or None,
             "budget": summary.budget,
             "spent": summary.spent,
             "outcomes": dict(summary.outcomes),

@@ -1,22 +1,26 @@
-"""Keeps the map up to date at little cost: the same map as `chart`, without charting anew when nothing can change."""
+"""Keeps the map up to date as trials close: what one more trial cannot change is not learned again."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from agent.deadends.atlas import Atlas, chart
-from agent.deadends.condition import matches_all
+from agent.deadends.atlas import Atlas
+from agent.deadends.evidence import Evidence
+from agent.deadends.learn import Learned, learn
+from agent.deadends.observation import Observation, observation_of
+from agent.reasons import Reason
 from agent.store.trial import Trial
-from search_spaces import Facts, SearchSpace
+from search_spaces import Facts, SearchSpace, matches_all
 
 
 class Charter:
     """The map of a growing study."""
 
     def __init__(self, space: SearchSpace, facts: Facts) -> None:
-        self._space = space
         self._facts = facts
+        self._evidence = Evidence(space)
+        self._learned: dict[Reason, Learned] = {}
         self._seen: set[tuple[str, int]] = set()
         self._atlas = Atlas()
         self.ruled_out: Counter[str] = Counter()
@@ -24,16 +28,34 @@ class Charter:
 
     def chart(self, trials: Sequence[Trial], probes: Sequence[Trial]) -> Atlas:
         """Return the map of these trials, which must include all those of the call before."""
-        fresh = [
-            trial for trial in (*trials, *probes) if trial.counts and (trial.study, trial.number) not in self._seen
-        ]
-        self._seen.update((trial.study, trial.number) for trial in fresh)
-        if any(self._may_change(trial) for trial in fresh):
-            self._atlas = chart(trials, probes, self._space, self._facts)
+        changed: set[Reason] = set()
+        for trial in (*probes, *trials):
+            if not trial.counts or (trial.study, trial.number) in self._seen:
+                continue
+            self._seen.add((trial.study, trial.number))
+            if (seen := observation_of(trial, self._evidence.space)) is not None:
+                self._evidence.add(seen)
+                changed |= self._touched_by(seen)
+        for reason in changed:
+            self._learned[reason] = learn(reason, self._evidence, self._facts)
+        if changed:
+            learned = [self._learned[reason] for reason in Reason if reason in self._learned]
+            self._atlas = Atlas.of(learned)
         return self._atlas
 
-    def _may_change(self, trial: Trial) -> bool:
-        """A pass that lies in no dead end leaves every explanation as it was; anything else may change the map."""
-        if not trial.is_measured:
+    def _touched_by(self, seen: Observation) -> set[Reason]:
+        """A failure touches its own reason; a pass every reason that is unclear, and those that it contradicts."""
+        if seen.failure is not None:
+            return {seen.failure.reason}
+        return {reason for reason in self._evidence.reasons if self._is_open(reason, seen)}
+
+    def _is_open(self, reason: Reason, seen: Observation) -> bool:
+        learned = self._learned.get(reason)
+        if learned is None or learned.suspected or learned.flaky:
             return True
-        return any(matches_all(found.conditions, trial.work.resolved) for found in self._atlas.dead_ends)
+        return any(matches_all(found.conditions, seen.assignment) for found in learned.confirmed)
+
+
+def chart(trials: Sequence[Trial], probes: Sequence[Trial], space: SearchSpace, facts: Facts) -> Atlas:
+    """Return the map that the closed trials support."""
+    return Charter(space, facts).chart(trials, probes)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from agent.deadends.condition import Conjunction, matches_all
 from agent.reasons import Policy, Reason
 from runners import Frozen, Rung
 from search_spaces import Assignment, Scalar
+from search_spaces.condition import Conjunction, matches_all
 
 
 class DeadEndState(StrEnum):
@@ -31,10 +31,7 @@ class DeadEnd(Frozen):
     rung: Rung
     """The cheapest rung at which the failure shows: only passes at this rung or above it can refute the dead end."""
     suspects: tuple[str, ...]
-    """Parameters that the evidence accuses; the failure was seen with `observed` values of them."""
-    held: tuple[str, ...] = ()
-    """Parameters that had their `observed` values in every supporting trial and may belong to the cause: the dead end
-    reaches no further than they do."""
+    """Parameters that may belong to the cause; the failure was seen with `observed` values of them."""
     observed: Assignment
     scope: Mapping[str, object]
     """The facts the reason depends on, with the values they had."""
@@ -51,17 +48,15 @@ class DeadEnd(Frozen):
     def blocks(self, assignment: Mapping[str, Scalar]) -> bool:
         """Return whether the assignment must not be launched.
 
-        A confirmed dead end blocks wherever it matches; a suspected one only where everything its evidence accuses
-        has the values it was seen with, since a failed single change proves no more than that.
+        A confirmed dead end blocks wherever it matches; a suspected one only where everything that may belong to the
+        cause has the values it was seen with, since a failed single change proves no more than that.
         """
         if self.state is DeadEndState.CONFIRMED:
-            as_held = all(assignment[name] == self.observed[name] for name in self.held)
-            return as_held and matches_all(self.conditions, assignment)
+            return matches_all(self.conditions, assignment)
         if self.state is DeadEndState.SUSPECTED:
             as_seen = all(assignment[name] == self.observed[name] for name in self.suspects)
             return as_seen and matches_all(self.conditions, assignment)
         return False
 
     def __str__(self) -> str:
-        rest = ["the rest of the base it was seen on"] if self.held else []
-        return " ∧ ".join([*(str(condition) for condition in self.conditions), *rest])
+        return " ∧ ".join(str(condition) for condition in self.conditions)

@@ -1,216 +1,250 @@
-"""Closed trials → the map of dead ends. A pure function: replaying any prefix of the trials gives the same map.
+"""Evidence → dead ends. A pure function of what was seen: the order of the trials does not change what is concluded.
 
-For each failure, the smallest conjunction of what its evidence accuses that no passing trial satisfies; singles before
-pairs. A reason whose message leaves no doubt ("built without NCCL") is believed at once; any other needs a second
-failure of its own. One passing trial inside a dead end makes it grow by a condition, or retires it.
-
-A failure whose message names no parameter accuses the single change that was made to a working base, together with
-whatever of that base never differed among such failures. Where more than one thing was changed, it accuses nothing.
+For each failure, the conjunctions that no pass contradicts are weighed (`explain`). One that is far likelier than all
+others together, and that failed often enough not to be chance, is confirmed and covers every failure of its reason
+that it matches; what is left is suspected. A pass inside a dead end at its rung or above it takes it away.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from agent.deadends.condition import Comparison, Condition, Conjunction, is_number, matches_all
 from agent.deadends.dead_end import DeadEnd, DeadEndState
-from agent.deadends.observation import Observation
-from agent.outcome import Failure
-from agent.reasons import REASONS, Policy
+from agent.deadends.evidence import RUNG_ORDER, Evidence, Failed
+from agent.deadends.explain import CHANCE, LEAST_SHARE, SEEN_FLAKY, Explanation, explanations
+from agent.reasons import REASONS, Reason
 from runners import Rung
-from search_spaces import Facts, SearchSpace
+from search_spaces import Comparison, Condition, Conjunction, Facts, Scalar, assignment_key
 
-RUNG_ORDER = {rung: index for index, rung in enumerate(Rung)}
-LARGEST_CONJUNCTION = 3
+BELIEVED = 0.95
+"""Share of the best explanation from which it is believed."""
+REPEATS_BY_CHANCE = 0.5
+"""How likely a failure that was chance repeats all the same."""
+MOST_CHANCE = 0.05
+"""Probability of chance up to which a failure counts as real."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Failed:
-    """An observation together with its failure, so that neither is optional."""
+class Suspicion:
+    """A failure that is not explained yet, with what may have caused it."""
 
-    seen: Observation
-    failure: Failure
+    failed: Failed
+    explanations: tuple[Explanation, ...]
+    is_repeated: bool
+    """Whether it failed often enough not to be chance."""
 
-
-def learn(seen: Sequence[Observation], space: SearchSpace, facts: Facts) -> tuple[DeadEnd, ...]:
-    """Return the dead ends that the observations support, confirmed ones first, in order of first sight."""
-    passes = [observation for observation in seen if observation.passed]
-    failures = [_Failed(observation, observation.failure) for observation in seen if observation.failure]
-    groups: dict[tuple[str, Conjunction], list[_Failed]] = defaultdict(list)
-    position = {name: index for index, name in enumerate(space.parameters)}
-    for failed in failures:
-        found = _explanation(failed, failures, passes, space)
-        conditions = tuple(sorted(found, key=lambda condition: position[condition.parameter]))
-        groups[failed.failure.reason.value, conditions].append(failed)
-    dead_ends = [_dead_end(conditions, group, passes, space, facts) for (_, conditions), group in groups.items()]
-    return tuple(sorted(_without_implied(dead_ends), key=lambda found: found.state is not DeadEndState.CONFIRMED))
+    @property
+    def best(self) -> Explanation:
+        """The likeliest explanation."""
+        return self.explanations[0]
 
 
-def _explanation(
-    failed: _Failed, failures: Sequence[_Failed], passes: Sequence[Observation], space: SearchSpace
-) -> Conjunction:
-    """Return the smallest conjunction that the failure satisfies and no comparable pass does."""
-    relevant = [seen for seen in passes if RUNG_ORDER[seen.rung] >= RUNG_ORDER[failed.seen.rung]]
-    # With other blames it is another cause: its value says nothing about where this one begins.
-    alike = [
-        other
-        for other in failures
-        if other.failure.reason is failed.failure.reason and set(other.failure.blames) == set(failed.failure.blames)
-    ]
-    for conditions in _candidates(failed, alike, space):
-        if not any(matches_all(conditions, seen.assignment) for seen in relevant):
-            return conditions
-    return _exactly(failed, failed.seen.visible)
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What the failures of one reason teach."""
+
+    confirmed: tuple[DeadEnd, ...] = ()
+    suspected: tuple[DeadEnd, ...] = ()
+    flaky: tuple[DeadEnd, ...] = ()
+    suspicions: tuple[Suspicion, ...] = ()
+    """One for each suspected dead end, in the same order: what an experiment needs to know."""
 
 
-def _candidates(failed: _Failed, alike: Sequence[_Failed], space: SearchSpace) -> Iterator[Conjunction]:
-    """Yield conjunctions in the order in which they are believed: the accused together, fewer, then with company."""
-    accused = _accused(failed)
-    others = tuple(name for name in failed.seen.visible if name not in accused)
-    if not accused:
-        return
-    yield from _spellings(failed, accused, alike, space)
-    for size in range(1, LARGEST_CONJUNCTION + 1 - len(accused)):
-        for company in itertools.combinations(others, size):
-            yield from _spellings(failed, (*accused, *company), alike, space)
+def learn(reason: Reason, evidence: Evidence, facts: Facts) -> Learned:
+    """Return the dead ends that the failures of a reason support."""
+    return _Lesson(reason, evidence, facts).learned()
 
 
-def _accused(failed: _Failed) -> tuple[str, ...]:
-    """What the message names; else the one change that was made to a working base; else nothing in particular."""
-    blamed = tuple(name for name in failed.failure.blames if name in failed.seen.visible)
-    return blamed or (failed.seen.changed if len(failed.seen.changed) == 1 else ())
+@dataclass
+class _Lesson:
+    reason: Reason
+    evidence: Evidence
+    facts: Facts
+    confirmed: list[tuple[int, ...]] = field(default_factory=list)
+    _ids: set[str] = field(default_factory=set)
+
+    def learned(self) -> Learned:
+        seen = self.evidence.reasons[self.reason]
+        steady = [failed for failed in seen.failures if failed.index not in seen.flaky]
+        unexplained = seen.steady
+        left = sorted(steady, key=lambda failed: failed.order)
+        while True:  # what one failure explains may make another one clear
+            before = unexplained
+            for failed in left:
+                if unexplained >> failed.index & 1:
+                    unexplained = self._explain(failed, unexplained)
+            left = [failed for failed in left if unexplained >> failed.index & 1]
+            if unexplained == before:
+                break
+        confirmed = tuple(map(self._confirmed, self._most_general()))
+        suspicions = self._suspicions(left, unexplained)
+        return Learned(
+            confirmed=confirmed,
+            suspected=tuple(self._suspected(key, group) for key, group in suspicions.items()),
+            flaky=tuple(map(self._flaky, self._contradicted(left, unexplained))),
+            suspicions=tuple(group[0] for group in suspicions.values()),
+        )
+
+    def _explain(self, failed: Failed, unexplained: int) -> int:
+        """Confirm the failure's best explanation where it is believed; return what is left to explain."""
+        found = explanations(failed, self.evidence, unexplained)
+        if not found or not self._is_believed(failed, found[0]):
+            return unexplained
+        self.confirmed.append(found[0].numbers)
+        return unexplained & ~self._covered(found[0].numbers)
+
+    def _is_believed(self, failed: Failed, best: Explanation) -> bool:
+        """One failure alone confirms nothing: its message may name only a part of the cause."""
+        return best.support >= 2 and best.share >= BELIEVED and self._is_no_chance(failed, best.support)
+
+    def _is_no_chance(self, failed: Failed, support: int) -> bool:
+        odds = CHANCE[failed.failure.policy]
+        if self.evidence.reasons[self.reason].flaky:
+            odds *= SEEN_FLAKY
+        odds *= REPEATS_BY_CHANCE ** (support - 1)
+        return odds / (1 + odds) <= MOST_CHANCE
+
+    def _covered(self, conditions: tuple[int, ...]) -> int:
+        """Return the bits of the failures that a dead end explains."""
+        return self.evidence.supporting(conditions, self.reason)
+
+    def _rung(self, conditions: tuple[int, ...]) -> Rung:
+        """Return the cheapest rung at which the failure shows."""
+        return min((failed.seen.rung for failed in self._matching(conditions)), key=RUNG_ORDER.__getitem__)
+
+    def _matching(self, conditions: tuple[int, ...]) -> list[Failed]:
+        seen = self.evidence.reasons[self.reason]
+        bits = self.evidence.supporting(conditions, self.reason) & seen.steady
+        return [failed for failed in seen.failures if bits >> failed.index & 1]
+
+    def _most_general(self) -> list[tuple[int, ...]]:
+        """Leave out what a more general confirmed dead end says already."""
+        kept = [self._conjunction(numbers) for numbers in self.confirmed]
+        return [
+            numbers
+            for numbers, special in zip(self.confirmed, kept, strict=True)
+            if not any(special != general and _implies(special, general) for general in kept)
+        ]
+
+    def _conjunction(self, numbers: tuple[int, ...]) -> Conjunction:
+        return tuple(map(self.evidence.lexicon.condition, numbers))
+
+    def _suspicions(self, left: Sequence[Failed], unexplained: int) -> dict[tuple[int, ...], list[Suspicion]]:
+        groups: dict[tuple[int, ...], list[Suspicion]] = {}
+        for failed in left:
+            found = explanations(failed, self.evidence, unexplained)
+            if found:
+                is_repeated = self._is_no_chance(failed, found[0].support)
+                suspicion = Suspicion(failed, tuple(found), is_repeated)
+                groups.setdefault(found[0].numbers, []).append(suspicion)
+        return groups
+
+    def _contradicted(self, left: Sequence[Failed], unexplained: int) -> Iterator[Failed]:
+        """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""
+        seen = self.evidence.reasons[self.reason]
+        flaky = [seen.failures[index] for index in seen.flaky]
+        flaky += [failed for failed in left if not explanations(failed, self.evidence, unexplained)]
+        flaky = _by_age(flaky)
+        launches: dict[tuple[str, str], Failed] = {}
+        for failed in flaky:
+            launches.setdefault((failed.seen.rung, assignment_key(failed.seen.assignment)), failed)
+        yield from (launches[key] for key in sorted(launches) if launches[key].seen.visible)
+
+    def _confirmed(self, numbers: tuple[int, ...]) -> DeadEnd:
+        rung = self._rung(numbers)
+        support = _by_age(self._matching(numbers))
+        suspects = tuple(condition.parameter for condition in self._conjunction(numbers))
+        return self._dead_end(numbers, DeadEndState.CONFIRMED, support, suspects, rung)
+
+    def _suspected(self, numbers: tuple[int, ...], group: Sequence[Suspicion]) -> DeadEnd:
+        support = _by_age(each.failed for each in group)
+        return self._dead_end(numbers, DeadEndState.SUSPECTED, support, self._suspects(group[0]), support[0].seen.rung)
+
+    def _suspects(self, suspicion: Suspicion) -> tuple[str, ...]:
+        named = {
+            condition.parameter
+            for each in suspicion.explanations
+            if each.share >= LEAST_SHARE
+            for condition in each.conditions
+        }
+        return tuple(name for name in suspicion.failed.seen.visible if name in named)
+
+    def _flaky(self, failed: Failed) -> DeadEnd:
+        lexicon = self.evidence.lexicon
+        numbers = tuple(min(group, key=lexicon.width) for group in failed.conditions)
+        passes = self.evidence.contradicting(numbers, failed.seen.rung)
+        found = self._dead_end(numbers, DeadEndState.FLAKY, [failed], (), failed.seen.rung)
+        return found.model_copy(update={"contradicting": tuple(seen.label for seen in passes)})
+
+    def _dead_end(
+        self,
+        numbers: tuple[int, ...],
+        state: DeadEndState,
+        support: Sequence[Failed],
+        suspects: tuple[str, ...],
+        rung: Rung,
+    ) -> DeadEnd:
+        first, row = support[0], REASONS[self.reason]
+        conditions = self._conjunction(numbers)
+        return DeadEnd(
+            id=self._identify(conditions, state, rung),
+            conditions=conditions,
+            reason=self.reason,
+            policy=row.policy,
+            state=state,
+            rung=rung,
+            suspects=suspects,
+            observed=first.seen.assignment,
+            scope={name: self.facts.get(name) for name in row.facts if self.facts.get(name) is not None},
+            support=tuple(failed.seen.label for failed in support),
+            does_not_matter=_varied(conditions, support),
+            decisive=first.failure.decisive.text if first.failure.decisive else "",
+            cure=first.failure.cure,
+            seconds=sum(failed.seen.seconds for failed in support),
+        )
+
+    def _identify(self, conditions: Conjunction, state: DeadEndState, rung: Rung) -> str:
+        """Return an id that stays the same while a threshold is still moving, and is nobody else's."""
+        parts = [
+            f"{condition.parameter}{condition.comparison}"
+            + (str(condition.value) if condition.comparison is Comparison.EQUAL else "")
+            for condition in conditions
+        ]
+        found = _digest([self.reason.value, *sorted(parts)])
+        if found in self._ids:
+            found = _digest([self.reason.value, state, rung, *map(str, conditions)])
+        self._ids.add(found)
+        return found
 
 
-def _spellings(
-    failed: _Failed, names: Sequence[str], alike: Sequence[_Failed], space: SearchSpace
-) -> Iterator[Conjunction]:
-    """Yield the conjunction over `names`, thresholds first: what asks too much also fails where more is asked."""
-    here = failed.seen.assignment
-    monotone = [name for name in names if space.parameters[name].monotone and is_number(here[name])]
-    per_name = [
-        _thresholds(name, failed, names, alike) if name in monotone else [_equal(failed, name)] for name in names
-    ]
-    if monotone:
-        yield from itertools.product(*per_name)
-    yield _exactly(failed, names)
+def _digest(parts: Iterable[str]) -> str:
+    return f"D{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:6]}"
 
 
-def _thresholds(name: str, failed: _Failed, names: Sequence[str], alike: Sequence[_Failed]) -> list[Condition]:
-    """Thresholds at which a failure alike was seen, up to this one's own value, lowest first."""
-    here = failed.seen.assignment
-    rest = [other for other in names if other != name]
-    values = {
-        float(other.seen.assignment[name]): other.seen.assignment[name]
-        for other in alike
-        if all(other.seen.assignment[key] == here[key] for key in rest)
-        and name in other.seen.visible
-        and is_number(other.seen.assignment[name])
-    }
-    reached = [values[number] for number in sorted(values) if number <= float(here[name])]
-    return [Condition(parameter=name, comparison=Comparison.AT_LEAST, value=value) for value in reached]
+def _by_age(failures: Iterable[Failed]) -> list[Failed]:
+    return sorted(failures, key=lambda failed: failed.seen.moment)
 
 
-def _equal(failed: _Failed, name: str) -> Condition:
-    return Condition(parameter=name, value=failed.seen.assignment[name])
-
-
-def _exactly(failed: _Failed, names: Sequence[str]) -> Conjunction:
-    return tuple(_equal(failed, name) for name in names)
-
-
-def _dead_end(
-    conditions: Conjunction,
-    group: Sequence[_Failed],
-    passes: Sequence[Observation],
-    space: SearchSpace,
-    facts: Facts,
-) -> DeadEnd:
-    first = group[0]
-    row = REASONS[first.failure.reason]
-    rung = min((failed.seen.rung for failed in group), key=RUNG_ORDER.__getitem__)
-    contradicting = tuple(
-        seen.label
-        for seen in passes
-        if matches_all(conditions, seen.assignment) and RUNG_ORDER[seen.rung] >= RUNG_ORDER[rung]
-    )
-    return DeadEnd(
-        id=_identify(conditions, first.failure.reason.value),
-        conditions=conditions,
-        reason=first.failure.reason,
-        policy=row.policy,
-        state=_state(conditions, group, contradicting),
-        rung=rung,
-        suspects=_accused(first) or first.seen.visible,
-        held=_held(conditions, group),
-        observed=first.seen.assignment,
-        scope={name: facts.get(name) for name in row.facts if facts.get(name) is not None},
-        support=tuple(failed.seen.label for failed in group),
-        contradicting=contradicting,
-        does_not_matter=_varied(conditions, group),
-        decisive=first.failure.decisive.text if first.failure.decisive else "",
-        cure=first.failure.cure,
-        seconds=sum(failed.seen.seconds for failed in group),
-    )
-
-
-def _state(conditions: Conjunction, group: Sequence[_Failed], contradicting: Sequence[str]) -> DeadEndState:
-    failed_twice = len({failed.seen.label for failed in group}) >= 2
-    if contradicting:  # only ever the very same launch: anything less would have made the conjunction grow
-        return DeadEndState.FLAKY
-    named = {condition.parameter for condition in conditions}  # with company that no message named, it is a guess
-    believed = any(
-        failed.failure.policy is Policy.DEAD_AT_ONCE and named.issubset(failed.failure.blames) for failed in group
-    )
-    return DeadEndState.CONFIRMED if believed or failed_twice else DeadEndState.SUSPECTED
-
-
-def _held(conditions: Conjunction, group: Sequence[_Failed]) -> tuple[str, ...]:
-    """Return what else was the same in all failures, where no message says that it does not matter."""
-    if all(failed.failure.blames for failed in group):
-        return ()
-    named = {condition.parameter for condition in conditions} | set(_varied(conditions, group))
-    return tuple(name for name in group[0].seen.visible if name not in named)
-
-
-def _varied(conditions: Conjunction, group: Sequence[_Failed]) -> tuple[str, ...]:
+def _varied(conditions: Conjunction, support: Sequence[Failed]) -> tuple[str, ...]:
     """Return the parameters that differed among the failures: shown not to matter."""
     named = {condition.parameter for condition in conditions}
-    visible = [name for name in group[0].seen.visible if name not in named]
-    return tuple(name for name in visible if len({repr(failed.seen.assignment[name]) for failed in group}) > 1)
-
-
-def _without_implied(dead_ends: Sequence[DeadEnd]) -> Iterator[DeadEnd]:
-    """Leave out what a more general confirmed dead end of the same reason already says."""
-    for found in dead_ends:
-        general = (
-            other
-            for other in dead_ends
-            if other is not found and other.state is DeadEndState.CONFIRMED and other.reason is found.reason
-        )
-        if not any(_implies(found.conditions, other.conditions) for other in general):
-            yield found
+    visible = [name for name in support[0].seen.visible if name not in named]
+    return tuple(name for name in visible if len({repr(failed.seen.assignment[name]) for failed in support}) > 1)
 
 
 def _implies(special: Conjunction, general: Conjunction) -> bool:
-    """Return whether everything that satisfies `special` satisfies `general`, and not the other way round."""
-    point: Mapping[str, Condition] = {condition.parameter: condition for condition in special}
-    covered = all(
-        (mine := point.get(condition.parameter)) is not None and condition.matches({condition.parameter: mine.value})
+    """Return whether everything that satisfies `special` satisfies `general`."""
+    point = {condition.parameter: condition for condition in special}
+    return all(
+        (mine := point.get(condition.parameter)) is not None and _is_within(mine.comparison, mine.value, condition)
         for condition in general
     )
-    return covered and special != general
 
 
-def _identify(conditions: Conjunction, reason: str) -> str:
-    """Return an id that stays the same while a threshold is still moving."""
-    parts = [
-        f"{condition.parameter}{condition.comparison}"
-        + ("" if condition.comparison is Comparison.AT_LEAST else str(condition.value))
-        for condition in conditions
-    ]
-    digest = hashlib.sha256("|".join([reason, *sorted(parts)]).encode()).hexdigest()
-    return f"D{digest[:6]}"
+def _is_within(comparison: Comparison, value: Scalar, general: Condition) -> bool:
+    point = {general.parameter: value}
+    if general.comparison is Comparison.EQUAL:
+        return comparison is Comparison.EQUAL and general.matches(point)
+    return comparison in (Comparison.EQUAL, general.comparison) and general.matches(point)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from agent.outcome import Failure
 from agent.reasons import Policy
@@ -25,10 +25,10 @@ class Observation:
     assignment: Assignment
     visible: tuple[str, ...]
     """Parameters that this rung can tell apart; the others have no bearing on what was seen."""
-    changed: tuple[str, ...]
-    """Of these, the parameters that differ from the working base it was changed from; empty where there was none."""
     failure: Failure | None
     seconds: float
+    moment: tuple[datetime, bool, int]
+    """Sort key: when it began; of those that began together, probes first."""
 
     @property
     def passed(self) -> bool:
@@ -36,10 +36,10 @@ class Observation:
         return self.failure is None
 
 
-def observations(trials: Iterable[Trial], probes: Iterable[Trial], space: SearchSpace) -> list[Observation]:
-    """Return the evidence in all closed trials that failed with a reason worth generalising, or passed."""
-    found = [_observation(trial, space) for trial in (*probes, *trials) if trial.counts]
-    return [seen for seen in found if seen.passed or (seen.failure and seen.failure.policy in GENERALISED)]
+def observation_of(trial: Trial, space: SearchSpace) -> Observation | None:
+    """Return the evidence in a closed trial that passed, or failed with a reason worth generalising; else None."""
+    seen = _observation(trial, space)
+    return seen if seen.failure is None or seen.failure.policy in GENERALISED else None
 
 
 def trial_label(trial: Trial) -> str:
@@ -50,13 +50,12 @@ def trial_label(trial: Trial) -> str:
 def _observation(trial: Trial, space: SearchSpace) -> Observation:
     is_probe = trial.work.rung is Rung.PROBE
     visible = space.probe_parameters if is_probe else tuple(space.parameters)
-    base = trial.work.base or trial.work.resolved
     return Observation(
         label=trial_label(trial),
         rung=trial.work.rung,
         assignment=trial.work.resolved,
         visible=visible,
-        changed=tuple(name for name in visible if trial.work.resolved[name] != base[name]),
         failure=trial.outcome.failure if trial.outcome and trial.is_failed else None,
         seconds=trial.record.wall_s if trial.record else 0.0,
+        moment=(trial.started_at, not is_probe, trial.number),
     )

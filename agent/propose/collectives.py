@@ -16,7 +16,7 @@ from search_spaces import Assignment, Scalar, changed_parameters
 
 BATCH = 8
 """Probes handed out together: few enough that what one batch rules out saves probes of the next."""
-EXPECTED_PROBE_SHARE = 0.15
+EXPECTED_PROBE_SHARE = 0.05
 """A probe's duration as a share of a full launch's, for the bound on how many there may be."""
 HELPED = 0.97
 """A change helped when it cut the communication time to this share or less."""
@@ -27,20 +27,20 @@ def propose(history: History) -> tuple[Work, ...]:
     """Return the next batch of probes, or nothing when the collectives are settled or the share is spent."""
     if Rung.PROBE not in history.runner.rungs or not history.space.probe_parameters or history.base is None:
         return ()
-    if any(trial.work.kind is Kind.SCREEN for trial in history.trials):
+    if any(trial.work.kind is Kind.SEARCH for trial in history.trials if trial.work.base):
         return ()  # settled: the launches that build on it have begun
-    room = _most_probes(history) - len(history.probed)
-    if room <= 0 or is_searching(history):
+    left = room(history)
+    if left <= 0 or is_searching(history):
         return ()
     works: dict[str, Work] = {}
-    for wave in (_single_changes, _combinations):
+    for wave in (_single_changes, _combinations, _around_the_best):
         for candidate in wave(history, history.base):
             work = history.admit(candidate, Kind.PROBE, "collectives", base=history.base)
             if work is not None and not _asks_more(history, candidate, works.values()):
                 works.setdefault(work.identity, work)
         if works:
             break
-    return tuple(works.values())[: min(BATCH, room)]
+    return tuple(works.values())[: min(BATCH, left)]
 
 
 def is_searching(history: History) -> bool:
@@ -73,18 +73,15 @@ def _asks_more(history: History, candidate: Assignment, batch: Iterable[Work]) -
     return False
 
 
-def _most_probes(history: History) -> int:
-    return int(history.settings.probe_share * history.budget / EXPECTED_PROBE_SHARE)
+def room(history: History) -> int:
+    """Return how many probes may still run: together they take a bounded share of the node's time."""
+    return int(history.settings.probe_share * history.budget / EXPECTED_PROBE_SHARE) - len(history.probed)
 
 
 def _single_changes(history: History, base: Assignment) -> Iterator[Assignment]:
-    """The base, then every value on its own. Of an ordered parameter only the ends: a probe cannot tell more."""
+    """The base, then every value on its own."""
     yield base
-    for name in history.space.probe_parameters:
-        parameter = history.space.parameters[name]
-        domain = parameter.domain
-        for value in (domain[0], domain[1], domain[-1]) if parameter.monotone and len(domain) > 3 else domain:
-            yield {**base, name: value}
+    yield from history.space.single_changes(base, history.space.probe_parameters)
 
 
 def _combinations(history: History, base: Assignment) -> Iterator[Assignment]:
@@ -105,6 +102,13 @@ def _combinations(history: History, base: Assignment) -> Iterator[Assignment]:
             continue
         for value in history.space.parameters[name].domain:
             yield {**best, name: value}
+
+
+def _around_the_best(history: History, _base: Assignment) -> Iterator[Assignment]:
+    """Every single change of the best so far: the search ends where none of them helps."""
+    ranked = _ranked(history)
+    if ranked:
+        yield from history.space.single_changes(ranked[0].work.resolved, history.space.probe_parameters)
 
 
 def _helpful_changes(history: History, base: Assignment) -> list[tuple[str, Scalar]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 import statistics
 from collections import Counter, defaultdict
@@ -19,6 +20,8 @@ from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
 
 ADOPTION_MARGIN = 0.03
 """Share by which a launch must beat the incumbent to be adopted, where no repeats say how large the noise is."""
+USUAL_NOISE_SD, USUAL_WEIGHT = 0.05, 4
+"""Noise from launch to launch before repeats say more, and how many repeats that belief is worth."""
 ATTEMPTS = 3
 """Launches of the same work that may end by the harness's own fault before it is given up."""
 CLOSED_ALREADY = "closed already"
@@ -95,6 +98,14 @@ class History:
         """Return the mean value of an assignment over its launches."""
         return statistics.fmean(self.values[key])
 
+    @cached_property
+    def noise_sd(self) -> float:
+        """Standard deviation from launch to launch, as a share of the value: of the repeats, and of what is usual."""
+        logs = [[math.log(value) for value in values] for values in self.values.values() if len(values) > 1]
+        squares = sum(statistics.variance(group) * (len(group) - 1) for group in logs)
+        freedom = sum(len(group) - 1 for group in logs)
+        return math.sqrt((USUAL_NOISE_SD**2 * USUAL_WEIGHT + squares) / (USUAL_WEIGHT + freedom))
+
     @property
     def ranking(self) -> list[str]:
         """Return the keys of the measured assignments, best mean first."""
@@ -148,9 +159,18 @@ class History:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
     def admit(
-        self, candidate: Mapping[str, Scalar], kind: Kind, stage: str, base: Assignment | None = None
+        self,
+        candidate: Mapping[str, Scalar],
+        kind: Kind,
+        stage: str,
+        base: Assignment | None = None,
+        *,
+        about: str = "",
     ) -> Work | None:
-        """Return the candidate as work, or None when it must not or need not be launched (and tally why)."""
+        """Return the candidate as work, or None when it must not or need not be launched (and tally why).
+
+        `about` names the dead end that an experiment is about: suspicions do not stand in its way.
+        """
         requested = self.space.normalise(candidate, self.facts)
         resolution = self.runner.resolve(requested, self.settings.engine, self.facts)
         resolved, observed = rewritten(resolution.assignment, self.silent_rewrites)
@@ -162,6 +182,7 @@ class History:
             rewrites=(*resolution.rewrites, *observed),
             stage=stage,
             base=base,
+            about=about,
         )
         why = resolution.error or self.space.violation(requested, self.facts) or self._why_not(work)
         if why is not None:
@@ -170,7 +191,8 @@ class History:
         return work
 
     def _why_not(self, work: Work) -> str | None:
-        if (dead_end := self.atlas.match(work.resolved)) is not None:
+        known = self.atlas.match_confirmed if work.about else self.atlas.match
+        if (dead_end := known(work.resolved)) is not None:
             return dead_end.id
         if work.identity in (self.probed if work.kind is Kind.PROBE else self.identities):
             return CLOSED_ALREADY

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.propose import base, collectives, contenders, model_based, screen, second_launch
+from agent.propose import base, collectives, contenders, experiments, improve, model_based, second_launch
 from agent.propose.history import History
 from agent.reasons import Policy
 from agent.store.trial import Kind, Trial, Work
@@ -56,21 +56,28 @@ def propose(history: History, sampler: model_based.Sampler) -> Proposal:
 def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
     if history.base is None:
         return _find_base(history)
-    for step in (base.baseline, second_launch.propose):
+    for step in (second_launch.of_starting_points, base.baseline, second_launch.of_probes):
         if (work := step(history)) is not None:
             return Launches((work,))
     if probes := collectives.propose(history):
         return Launches(probes)
+    if probes := experiments.at_probe_rung(history):
+        return Launches(probes)
     if _in_flight(history) and collectives.is_searching(history):
         return None
+    if (work := _launch(history, sampler)) is not None:
+        return Launches((work,))
+    return None if _in_flight(history) else Stop("every assignment of the space is closed or ruled out")
+
+
+def _launch(history: History, sampler: model_based.Sampler) -> Work | None:
     if history.budget - history.spent > contenders.reserved(history):
-        work = screen.propose(history) or model_based.propose(history, sampler)
-        if work is not None:
-            return Launches((work,))
-    work = contenders.propose(history)
-    if work is None:
-        return None if _in_flight(history) else Stop("every assignment of the space is closed or ruled out")
-    return Launches((work,))
+        work = improve.propose(history) or model_based.propose(history, sampler)
+        return work or contenders.propose(history)
+    for step in (contenders.propose, experiments.at_full_rung, second_launch.propose, improve.propose):
+        if (work := step(history)) is not None:
+            return work
+    return model_based.propose(history, sampler) or contenders.any_repeat(history)
 
 
 def _find_base(history: History) -> Proposal:

@@ -2,31 +2,70 @@
 
 from __future__ import annotations
 
-from agent.deadends.condition import matches_all
+from collections.abc import Iterable
+
 from agent.deadends.dead_end import DeadEndState
 from agent.deadends.observation import trial_label
 from agent.propose.history import ATTEMPTS, History
 from agent.reasons import Policy
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
+from search_spaces import Assignment, assignment_key, matches_all
 
 TWICE = frozenset({Policy.CONFIRM_ONCE, Policy.RETRY_ONCE, Policy.RECORD_ONLY})
 LARGEST_SHARE = 0.2
 """Of the budget: a node on which everything fails must not spend itself on second launches."""
 
 
-def propose(history: History) -> Work | None:
-    """Return a launch or probe that shows whether a failure repeats, or None."""
+def of_starting_points(history: History) -> Work | None:
+    """Return the second launch of a default or baseline that failed by something that may not repeat, or None."""
+    starts = (trial for trial in history.trials if trial.work.kind in (Kind.DEFAULT, Kind.BASELINE))
+    return _first(history, (trial for trial in starts if _policy(trial) is Policy.RETRY_ONCE))
+
+
+def of_probes(history: History) -> Work | None:
+    """Return the second probe of what failed by something that may not repeat, or None: probes cost little."""
+    return _first(history, history.probes)
+
+
+def open_failures(history: History) -> dict[str, Trial]:
+    """Return the launches that failed once by something that may not repeat, by the key of their assignment."""
     spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
-    for trial in (*history.probes, *history.trials):
-        if not trial.is_failed or not _is_open(history, trial):
-            continue
-        work = _again(trial)
-        known = history.probed if work.rung is Rung.PROBE else history.identities
-        may_run = work.identity not in known and history.interruptions[work.identity] < ATTEMPTS
-        if may_run and (work.rung is Rung.PROBE or spent < LARGEST_SHARE * history.budget):
-            return work
+    if spent >= LARGEST_SHARE * history.budget:
+        return {}
+    return {trial.work.key: trial for trial in history.trials if trial.is_failed and _may_run_again(history, trial)}
+
+
+def once_failed(history: History, point: Assignment) -> Work | None:
+    """Return the second launch of a point that failed once, or None where it did not."""
+    trial = open_failures(history).get(assignment_key(point))
+    return None if trial is None else _again(trial)
+
+
+def propose(history: History) -> Work | None:
+    """Return a launch that shows whether a failure repeats, or None."""
+    return _first(history, history.trials)
+
+
+def _first(history: History, trials: Iterable[Trial]) -> Work | None:
+    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
+    for trial in trials:
+        is_cheap = trial.work.rung is Rung.PROBE
+        if trial.is_failed and (is_cheap or spent < LARGEST_SHARE * history.budget) and _may_run_again(history, trial):
+            return _again(trial)
     return None
+
+
+def _may_run_again(history: History, trial: Trial) -> bool:
+    if not _is_open(history, trial):
+        return False
+    work = _again(trial)
+    known = history.probed if work.rung is Rung.PROBE else history.identities
+    return work.identity not in known and history.interruptions[work.identity] < ATTEMPTS
+
+
+def _policy(trial: Trial) -> Policy | None:
+    return trial.outcome.failure.policy if trial.outcome and trial.outcome.failure else None
 
 
 def _is_open(history: History, trial: Trial) -> bool:

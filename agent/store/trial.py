@@ -17,7 +17,6 @@ class Kind(StrEnum):
 
     DEFAULT = "default"
     BASELINE = "baseline"
-    SCREEN = "screen"
     SEARCH = "search"
     CONFIRM = "confirm"
     REPEAT = "repeat"
@@ -48,6 +47,8 @@ class Work(Frozen):
     """Which step of the search order proposed it, in words for the reader."""
     base: Assignment | None = None
     """The known-good assignment it was changed from, where there is one."""
+    about: str = ""
+    """Reason of the failures that an experiment explores; empty for everything else."""
 
     @cached_property
     def key(self) -> str:
@@ -74,7 +75,7 @@ class Work(Frozen):
         )
 
 
-FIRST_LAUNCHES = frozenset({Kind.DEFAULT, Kind.BASELINE, Kind.SCREEN, Kind.SEARCH})
+FIRST_LAUNCHES = frozenset({Kind.DEFAULT, Kind.BASELINE, Kind.SEARCH})
 """Kinds that launch an assignment for the first time: they share one identity, so that none is launched as another."""
 
 

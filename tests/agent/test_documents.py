@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
-from agent.deadends.condition import Condition
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.documents import as_html, as_json, as_markdown
 from agent.reasons import REASONS, Reason
 from runners import Rung
+from search_spaces.condition import Condition
 
 EVIL = '<script>alert("x")</script> | a\nb'
 FOUND = DeadEnd(

@@ -12,6 +12,7 @@ from agent.outcome import OutcomeKind
 from agent.reasons import Reason
 from runners import EngineSettings, Rung, Runner, RunRecord, TrialRequest, Workload
 from runners.cookies import find_processes
+from runners.replay_runner import ReplayRunner
 from runners.torch_runner import TorchRunner
 from search_spaces import Assignment, load_space
 from tests.support.synthetic_engine import ProcessSyntheticEngine, SyntheticEngine
@@ -20,11 +21,14 @@ SPACE = load_space("torch")
 FACTS = {"device": "cpu"}
 WORKS = SPACE.normalise(SPACE.default_on(FACTS), FACTS)
 FAILS = {**WORKS, "allreduce": "nccl"}
+NODE_MODEL = str(Path(__file__).parents[1] / "support" / "torch_node.yaml")
 
 without_nccl = pytest.mark.skipif("os.path.exists('/dev/nvidia0')", reason="NCCL may work where there is a GPU")
 
 
-@pytest.fixture(params=[TorchRunner, SyntheticEngine, ProcessSyntheticEngine], ids=lambda runner: runner.__name__)
+@pytest.fixture(
+    params=[TorchRunner, ReplayRunner, SyntheticEngine, ProcessSyntheticEngine], ids=lambda runner: runner.__name__
+)
 def runner(request: pytest.FixtureRequest) -> Runner:
     """Every runner there is."""
     made: Runner = request.param()
@@ -38,7 +42,9 @@ def request_for(assignment: Assignment, folder: Path, rung: Rung = Rung.FULL, tr
         study="contract",
         trial=trial,
         rung=rung,
-        settings=EngineSettings(engine="any", num_ranks=2, device="cpu", options={"preset": "tiny"}),
+        settings=EngineSettings(
+            engine="any", num_ranks=2, device="cpu", options={"preset": "tiny"}, node_model=NODE_MODEL
+        ),
         assignment=assignment,
         options=SPACE.options(assignment),
         variables=SPACE.environment(assignment),
@@ -94,7 +100,7 @@ def test_a_record_survives_its_way_through_json(runner: Runner, tmp_path: Path) 
 
 def test_resolving_twice_changes_nothing(runner: Runner) -> None:
     """What an engine would run is what it would run: a resolved assignment resolves to itself."""
-    settings = EngineSettings(engine="any", num_ranks=1, device="cpu")
+    settings = EngineSettings(engine="any", num_ranks=1, device="cpu", node_model=NODE_MODEL)
     first = runner.resolve({**WORKS, "expert_parallel": True}, settings, FACTS)
     assert runner.resolve(first.assignment, settings, FACTS).assignment == first.assignment
     assert {rewrite.parameter for rewrite in first.rewrites} == {

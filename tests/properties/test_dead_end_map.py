@@ -9,16 +9,16 @@ import statistics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.deadends.atlas import Atlas, chart
-from agent.deadends.charter import Charter
-from agent.deadends.condition import Condition, matches_all
+from agent.deadends.atlas import Atlas
+from agent.deadends.charter import Charter, chart
 from agent.deadends.dead_end import DeadEndState
-from agent.deadends.learn import RUNG_ORDER
+from agent.deadends.evidence import RUNG_ORDER
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
 from agent.store.trial import Kind, Trial
 from runners import Rung
 from search_spaces import Assignment, Scalar, SearchSpace
+from search_spaces.condition import Condition, matches_all
 from tests.support.planted import FACTS, Planted, Truth, small_space
 from tests.support.simulated_study import SimulatedStudy
 from tests.support.strategies import arbitrary_evidence, numbered, truthful_evidence

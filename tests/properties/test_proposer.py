@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.deadends.condition import Condition
 from agent.deadends.dead_end import DeadEndState
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose import model_based, second_launch
@@ -21,6 +20,7 @@ from agent.reasons import Reason
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Assignment, load_space
+from search_spaces.condition import Condition
 from tests.support.planted import Planted, Truth, small_space
 from tests.support.simulated_study import SimulatedStudy, full_launches
 from tests.support.strategies import numbered, planted_studies

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent.deadends.condition import Conjunction, matches_all
 from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.reasons import REASONS, Reason
 from runners import LogLine, Phase, Rung, RunRecord
 from runners.contract import EngineSettings, Exit, Measurement, Resolution
 from search_spaces import Assignment, Facts, Parameter, Scalar, SearchSpace
+from search_spaces.condition import Conjunction, matches_all
 from tests.support.synthetic_engine import SyntheticEngine, fraction
 
 FACTS: Facts = {"device": "cpu", "engine_version": "synthetic", "nccl": "none"}

@@ -13,9 +13,9 @@ from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.settings import StudySettings
 from agent.store.trial import Kind, Lease, Trial, Work
-from runners import Rung, Runner
+from runners import Rung, Runner, RunRecord
 from runners.contract import EngineSettings
-from search_spaces import Assignment, SearchSpace
+from search_spaces import Assignment, Facts, SearchSpace
 from tests.support.planted import FACTS, PlantedRunner, Truth, record_of
 
 LEASE = Lease(host="here", boot_id="boot", pid_namespace="pid:[1]", pid=1, started_ticks=1)
@@ -51,7 +51,7 @@ class SimulatedStudy:
     on_proposal: Callable[[History, Proposal], None] | None = None
 
     def __post_init__(self) -> None:
-        self._charter = Charter(self.space, FACTS)
+        self._charter = Charter(self.space, self.facts)
         self._sampler = Sampler(self.space)
         self._in_flight: list[tuple[Trial, ...]] = [
             (trial,) for trial in (*self.trials, *self.probes) if not trial.is_closed
@@ -63,6 +63,16 @@ class SimulatedStudy:
         return self.truth.space
 
     @property
+    def facts(self) -> Facts:
+        """The facts of its node."""
+        return FACTS
+
+    @property
+    def settings(self) -> StudySettings:
+        """What the study was asked for."""
+        return settings(self.seed)
+
+    @property
     def works(self) -> list[Work]:
         """The work that counts, launches and then probes, in order."""
         return [trial.work for trial in (*self.trials, *self.probes) if trial.counts]
@@ -71,9 +81,9 @@ class SimulatedStudy:
         """Return the study as the proposer sees it."""
         trials, probes = tuple(self.trials), tuple(self.probes)
         return History(
-            settings=settings(self.seed),
+            settings=self.settings,
             space=self.space,
-            facts=FACTS,
+            facts=self.facts,
             runner=self.runner,
             trials=trials,
             probes=probes,
@@ -127,8 +137,14 @@ class SimulatedStudy:
     def _close(self, trial: Trial) -> None:
         kept = self.probes if trial.work.kind is Kind.PROBE else self.trials
         before = sum(other.is_closed and other.work.identity == trial.work.identity for other in kept)
+        outcome, record = self.answer(trial, before)
+        kept[trial.number] = _closed(trial, outcome, record)
+
+    def answer(self, trial: Trial, before: int) -> tuple[Outcome, RunRecord]:
+        """Return what comes of a launch; `before` counts the closed ones of its identity."""
         judged = self.judge(trial, before) if self.judge else None
-        kept[trial.number] = _closed(trial, judged or self.truth.outcome(trial.work.resolved, trial.work.rung))
+        outcome = judged or self.truth.outcome(trial.work.resolved, trial.work.rung)
+        return outcome, record_of(outcome)
 
 
 def full_launches(study: SimulatedStudy) -> list[Work]:
@@ -136,11 +152,11 @@ def full_launches(study: SimulatedStudy) -> list[Work]:
     return [work for work in study.works if work.rung is Rung.FULL]
 
 
-def _closed(trial: Trial, outcome: Outcome) -> Trial:
+def _closed(trial: Trial, outcome: Outcome, record: RunRecord | None = None) -> Trial:
     return trial.model_copy(
         update={
             "outcome": outcome,
-            "record": record_of(outcome),
+            "record": record or record_of(outcome),
             "closed_at": trial.started_at + timedelta(seconds=1),
         }
     )

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from agent.deadends.condition import Comparison, Condition
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import REASONS, Policy, Reason
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Assignment, SearchSpace
+from search_spaces.condition import Comparison, Condition
 from tests.support.planted import Planted, Truth, parameter, record_of, small_space
 from tests.support.simulated_study import LEASE
 

@@ -1,12 +1,13 @@
-"""Conditions over parameters, and conjunctions of them: the shape of a dead end."""
+"""Conditions over parameters, and conjunctions of them: the shape of a dead end, and of a planted failure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
 
-from runners import Frozen
-from search_spaces import Scalar
+from search_spaces.assignment import Scalar
+from search_spaces.scalar import StrictScalar
+from search_spaces.switches import SpaceModel
 
 
 class Comparison(StrEnum):
@@ -14,21 +15,26 @@ class Comparison(StrEnum):
 
     EQUAL = "="
     AT_LEAST = "≥"
+    AT_MOST = "≤"
 
 
-class Condition(Frozen):
+class Condition(SpaceModel):
     """One parameter compared with one value."""
 
     parameter: str
     comparison: Comparison = Comparison.EQUAL
-    value: Scalar
+    value: StrictScalar
 
     def matches(self, assignment: Mapping[str, Scalar]) -> bool:
         """Return whether the assignment satisfies the condition."""
         actual = assignment[self.parameter]
         if self.comparison is Comparison.EQUAL:
             return type(actual) is type(self.value) and actual == self.value
-        return is_number(actual) and is_number(self.value) and float(actual) >= float(self.value)
+        if not is_number(actual) or not is_number(self.value):
+            return False
+        if self.comparison is Comparison.AT_LEAST:
+            return float(actual) >= float(self.value)
+        return float(actual) <= float(self.value)
 
     def __str__(self) -> str:
         value = str(self.value).lower() if isinstance(self.value, bool) else self.value

@@ -1,0 +1,146 @@
+"""Everything seen so far, kept as bits: which passes and which failures satisfy which condition.
+
+A hypothesis is a conjunction of conditions; whether any pass speaks against it, and how many failures speak for it, is
+then a few operations on integers, however long the study is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from agent.deadends.lexicon import Lexicon
+from agent.deadends.observation import Observation
+from agent.outcome import Failure
+from agent.reasons import Reason
+from runners import Rung
+from search_spaces import SearchSpace, assignment_key
+
+RUNG_ORDER = {rung: index for index, rung in enumerate(Rung)}
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An observation together with its failure, so that neither is optional."""
+
+    seen: Observation
+    failure: Failure
+    index: int = field(compare=False)
+    """Its bit among the failures of its reason."""
+    conditions: tuple[tuple[int, ...], ...]
+    """For each visible parameter, the numbers of the conditions that its value satisfies."""
+
+    @property
+    def order(self) -> tuple[int, int, str, str]:
+        """Sort key that does not depend on when it was seen: evidence that names its cause comes first."""
+        rung = RUNG_ORDER[self.seen.rung]
+        return -len(self.failure.blames), rung, assignment_key(self.seen.assignment), ",".join(sorted(self.blames))
+
+    @property
+    def blames(self) -> frozenset[str]:
+        """The visible parameters that the message accuses."""
+        return frozenset(self.failure.blames).intersection(self.seen.visible)
+
+
+@dataclass
+class ReasonEvidence:
+    """The failures of one reason."""
+
+    failures: list[Failed] = field(default_factory=list)
+    satisfying: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    """Condition number → bits of the failures that satisfy it."""
+    blaming: dict[frozenset[str], int] = field(default_factory=lambda: defaultdict(int))
+    """Blamed parameters → bits of the failures whose message accuses just these."""
+    at_rung: dict[Rung, int] = field(default_factory=lambda: defaultdict(int))
+    """Rung → bits of the failures seen there."""
+    flaky: dict[int, list[Observation]] = field(default_factory=dict)
+    """Failures whose very same launch also passed, with those passes."""
+
+    @property
+    def steady(self) -> int:
+        """Bits of the failures that are not known to be flaky."""
+        return ((1 << len(self.failures)) - 1) & ~sum(1 << index for index in self.flaky)
+
+    def alike(self, failed: Failed) -> int:
+        """Return the bits of the failures that may have the same cause: a message with other blames has another one."""
+        if not failed.blames:
+            return (1 << len(self.failures)) - 1
+        return self.blaming[failed.blames] | self.blaming[frozenset()]
+
+
+class Evidence:
+    """Passes and failures of a study. Only grows."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        self.space = space
+        self.lexicon = Lexicon(space)
+        self.reasons: dict[Reason, ReasonEvidence] = {}
+        self.passes: list[Observation] = []
+        self._satisfying: dict[Rung, dict[int, int]] = {rung: defaultdict(int) for rung in Rung}
+        self._launches: dict[tuple[Rung, str], tuple[list[Observation], list[Failed]]] = {}
+
+    def add(self, seen: Observation) -> None:
+        """Take in one closed trial."""
+        launch = (seen.rung, assignment_key(seen.assignment))
+        passed, failed = self._launches.setdefault(launch, ([], []))
+        if seen.failure is None:
+            self._add_pass(seen)
+            passed.append(seen)
+        else:
+            failed.append(self._add_failure(seen, seen.failure))
+        if passed and failed:
+            for each in failed:
+                self.reasons[each.failure.reason].flaky[each.index] = list(passed)
+
+    def against(self, conditions: tuple[int, ...], rung: Rung) -> int:
+        """Return the bits of the passes at this rung or above it that satisfy all conditions."""
+        return _all(conditions, self._satisfying[rung])
+
+    def contradicting(self, conditions: tuple[int, ...], rung: Rung) -> list[Observation]:
+        """Return those passes, oldest first."""
+        bits = self.against(conditions, rung)
+        found = (seen for index, seen in enumerate(self.passes) if bits >> index & 1)
+        return sorted(found, key=lambda seen: seen.moment)
+
+    def supporting(self, conditions: tuple[int, ...], reason: Reason) -> int:
+        """Return the bits of the failures of a reason that satisfy all conditions, and that these may have caused.
+
+        Where the conditions hold and a rung passed, a failure at that rung or below it had another cause.
+        """
+        evidence = self.reasons[reason]
+        bits = _all(conditions, evidence.satisfying)
+        for rung, seen_there in evidence.at_rung.items():
+            if bits & seen_there and self.against(conditions, rung):
+                bits &= ~seen_there
+        return bits
+
+    def _add_pass(self, seen: Observation) -> None:
+        bit = 1 << len(self.passes)
+        self.passes.append(seen)
+        numbers = [number for group in self._conditions(seen) for number in group]
+        for rung in Rung:
+            if RUNG_ORDER[rung] <= RUNG_ORDER[seen.rung]:
+                satisfying = self._satisfying[rung]
+                for number in numbers:
+                    satisfying[number] |= bit
+
+    def _add_failure(self, seen: Observation, failure: Failure) -> Failed:
+        evidence = self.reasons.setdefault(failure.reason, ReasonEvidence())
+        failed = Failed(seen, failure, len(evidence.failures), self._conditions(seen))
+        evidence.failures.append(failed)
+        evidence.blaming[failed.blames] |= 1 << failed.index
+        evidence.at_rung[seen.rung] |= 1 << failed.index
+        for group in failed.conditions:
+            for number in group:
+                evidence.satisfying[number] |= 1 << failed.index
+        return failed
+
+    def _conditions(self, seen: Observation) -> tuple[tuple[int, ...], ...]:
+        return tuple(self.lexicon.satisfied(name, seen.assignment[name]) for name in seen.visible)
+
+
+def _all(conditions: tuple[int, ...], satisfying: dict[int, int]) -> int:
+    bits = -1
+    for number in conditions:
+        bits &= satisfying.get(number, 0)
+    return bits if conditions else 0

@@ -1,0 +1,75 @@
+"""What the communication of a verify pass costs, from probes: for every assignment, probed or not."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from agent.propose.history import History
+from agent.propose.surrogate import Seen, Surrogate
+from search_spaces import Assignment
+
+EFFECT, NOISE_SD = 0.3, 0.03
+"""Expected size of one value's effect on the communication time and a probe's noise, as shares of it."""
+USUAL_SHARE = 0.4
+"""Share of the communication in a step where no launch says how long a step is."""
+
+
+@dataclass(frozen=True)
+class Communication:
+    """Communication times as the probes of a study saw them."""
+
+    history: History
+
+    @property
+    def is_known(self) -> bool:
+        """True when any probe told a time."""
+        return bool(self._rows)
+
+    def effects(self, points: Sequence[Assignment]) -> list[float]:
+        """Return what the communication alone does to the objective's logarithm, relative to the base."""
+        if not self.is_known or self.history.base is None:
+            return [0.0] * len(points)
+        times = self.times([*points, self.history.base])
+        return [-math.log(1.0 - self._share + self._share * time / times[-1]) for time in times[:-1]]
+
+    def times(self, points: Sequence[Assignment]) -> list[float]:
+        """Return the communication time of a verify pass in microseconds, measured or else expected."""
+        found = [self._measured.get(self._key(point)) for point in points]
+        missing = [point for point, time in zip(points, found, strict=True) if time is None]
+        expected = iter(self._surrogate.expect(missing).mean if missing else ())
+        return [time if time is not None else math.exp(float(next(expected))) for time in found]
+
+    def _key(self, point: Assignment) -> tuple[str, ...]:
+        return tuple(repr(point[name]) for name in self.history.space.probe_parameters)
+
+    @cached_property
+    def _rows(self) -> list[Seen]:
+        return [
+            Seen(probe.work.resolved, probe.outcome.value)
+            for probe in self.history.probes
+            if probe.is_measured and probe.outcome is not None and probe.outcome.value
+        ]
+
+    @cached_property
+    def _measured(self) -> dict[tuple[str, ...], float]:
+        return {self._key(row.assignment): row.value for row in self._rows}
+
+    @cached_property
+    def _surrogate(self) -> Surrogate:
+        effects = dict.fromkeys(self.history.space.probe_parameters, EFFECT)
+        return Surrogate(self.history.space, effects, self._rows, NOISE_SD)
+
+    @cached_property
+    def _share(self) -> float:
+        """The communication's share of a step at the base."""
+        shares = []
+        for trial in self.history.trials:
+            levels = trial.record.measurement.levels if trial.record and trial.record.measurement else ()
+            time = self._measured.get(self._key(trial.work.resolved))
+            if trial.is_measured and levels and time and trial.work.resolved == self.history.base:
+                shares.append(time / (1000.0 * min(levels, key=lambda level: level.concurrency).step_ms_p50))
+        return min(statistics.median(shares), 0.9) if shares else USUAL_SHARE

@@ -1,0 +1,153 @@
+"""Experiments on the map: which launch or probe tells the possible causes of a failure apart.
+
+A failure leaves several conjunctions that may have caused it (`agent.deadends.explain`), each with its share. An
+experiment takes some of the failure's values over to an assignment that works, and is worth what its answer is
+expected to tell: most where half of the shares say that it fails. It runs at the cheapest rung that shows the failure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from agent.deadends.evidence import RUNG_ORDER
+from agent.deadends.explain import LEAST_SHARE, Explanation
+from agent.deadends.learn import BELIEVED, REPEATS_BY_CHANCE, Suspicion
+from agent.propose import collectives
+from agent.propose.history import History
+from agent.propose.risk import Risk
+from agent.propose.second_launch import LARGEST_SHARE
+from agent.reasons import Reason
+from agent.store.trial import Kind, Trial, Work
+from runners import Rung
+from search_spaces import Assignment, Scalar, matches_all
+
+CONTEXTS = 8
+"""Working assignments that are tried as the other half of an experiment: those that differ most from the failure."""
+MOST_EACH = 8
+"""Experiments for each dead end of a reason: what is not clear by then stays suspected."""
+LEAST_WORTH = 0.05
+"""Expected information, in bits, below which an experiment is not run."""
+
+
+def at_probe_rung(history: History) -> tuple[Work, ...]:
+    """Return the probes that the map asks for, one for each unexplained failure, or nothing."""
+    if collectives.is_searching(history) or collectives.room(history) <= 0:
+        return ()
+    works = {work.identity: work for work in propose(history, Rung.PROBE)}
+    return tuple(works.values())[: min(collectives.BATCH, collectives.room(history))]
+
+
+def at_full_rung(history: History) -> Work | None:
+    """Return the launch that the map asks for, or None when nothing is unclear or the share for it is spent."""
+    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
+    if spent >= LARGEST_SHARE * history.budget:
+        return None
+    return next(propose(history, Rung.FULL), None)
+
+
+def propose(history: History, rung: Rung) -> Iterator[Work]:
+    """Yield the best experiment at a rung for each failure that is not explained yet."""
+    spent = Counter(trial.work.about for trial in (*history.launches, *history.probes) if _is_spent(trial))
+    for suspicion in history.atlas.suspicions:
+        reason = suspicion.failed.failure.reason
+        if spent[reason] < MOST_EACH * _num_dead_ends(history, reason) and _rung(history, suspicion) is rung:
+            work = _best(history, suspicion, rung)
+            if work is not None:
+                yield work
+
+
+def _is_spent(trial: Trial) -> bool:
+    """An interrupted experiment says nothing and is run again."""
+    return bool(trial.work.about) and (trial.counts or not trial.is_closed)
+
+
+def _num_dead_ends(history: History, reason: Reason) -> int:
+    return sum(found.reason is reason for found in history.atlas.dead_ends)
+
+
+def _rung(history: History, suspicion: Suspicion) -> Rung:
+    """Return the cheapest rung that may show the failure: a probe where it has not shown that it does not."""
+    failed = suspicion.failed.seen
+    if failed.rung is Rung.PROBE or Rung.PROBE not in history.runner.rungs:
+        return failed.rung
+    visible = history.space.probe_parameters
+    likely = _causes(suspicion)
+    at_probe = sum(cause.share for cause in likely if all(c.parameter in visible for c in cause.conditions))
+    probed = (probe for probe in history.probes if probe.is_measured)
+    is_shown = not any(all(probe.work.resolved[n] == failed.assignment[n] for n in visible) for probe in probed)
+    return Rung.PROBE if visible and at_probe >= 0.5 and is_shown else failed.rung
+
+
+def _best(history: History, suspicion: Suspicion, rung: Rung) -> Work | None:
+    causes, risk = _causes(suspicion), Risk(history)
+    stage = f"what makes {suspicion.failed.seen.label} fail?"
+    about, kind = suspicion.failed.failure.reason.value, Kind.PROBE if rung is Rung.PROBE else Kind.CONFIRM
+    ranked: dict[str, tuple[float, int, Assignment]] = {}
+    for order, candidate in enumerate(_candidates(history, suspicion, causes, rung)):
+        point = history.space.normalise(candidate, history.facts)
+        worth = _worth(suspicion, causes, point) * risk.chance_beside(point, suspicion)
+        if worth >= LEAST_WORTH:
+            ranked.setdefault(str(point), (-worth, order, point))
+    for _, _, point in sorted(ranked.values(), key=lambda row: row[:2]):
+        work = history.admit(point, kind, stage, base=history.base, about=about)
+        if work is not None and work.resolved == point:
+            return work
+    return None
+
+
+def _causes(suspicion: Suspicion) -> list[Explanation]:
+    return [each for each in suspicion.explanations if each.share >= LEAST_SHARE / 4]
+
+
+def _worth(suspicion: Suspicion, causes: list[Explanation], point: Mapping[str, Scalar]) -> float:
+    """Return the bits that the answer is expected to tell about the cause, or about whether it was chance."""
+    fails = sum(cause.share for cause in causes if matches_all(cause.conditions, point))
+    if suspicion.best.share >= BELIEVED:  # clear what it is: left to see that it repeats
+        return fails if fails >= BELIEVED else 0.0
+    return _entropy(fails if suspicion.is_repeated else fails * (1 - REPEATS_BY_CHANCE / 4))
+
+
+def _candidates(history: History, suspicion: Suspicion, causes: list[Explanation], rung: Rung) -> Iterator[Assignment]:
+    failed = suspicion.failed.seen.assignment
+    for context in _contexts(history, suspicion, rung):
+        names: set[str] = set()
+        for cause in causes:
+            names |= {condition.parameter for condition in cause.conditions}
+            yield {**context, **{name: failed[name] for name in names}}
+            yield from _other_thresholds(history, cause, {**context, **_values(cause, failed)})
+
+
+def _values(cause: Explanation, failed: Assignment) -> Assignment:
+    return {condition.parameter: failed[condition.parameter] for condition in cause.conditions}
+
+
+def _other_thresholds(history: History, cause: Explanation, point: Assignment) -> Iterator[Assignment]:
+    """The same with more or less of an ordered parameter: where does it begin, and does it go on to the end?"""
+    for condition in cause.conditions:
+        parameter = history.space.parameters[condition.parameter]
+        if parameter.monotone:
+            for value in parameter.domain:
+                yield {**point, condition.parameter: value}
+
+
+def _contexts(history: History, suspicion: Suspicion, rung: Rung) -> list[Assignment]:
+    """Return working assignments of this rung or above, those first that share least with what failed."""
+    failed = suspicion.failed.seen
+    visible = history.space.probe_parameters if rung is Rung.PROBE else tuple(history.space.parameters)
+    passed = [trial for trial in (*history.trials, *history.probes) if _passed_at(trial, rung)]
+    points = {trial.work.key: trial.work.resolved for trial in passed}
+    shared = {key: sum(point[n] == failed.assignment[n] for n in visible) for key, point in points.items()}
+    return [points[key] for key in sorted(points, key=lambda key: (shared[key], key))[:CONTEXTS]]
+
+
+def _passed_at(trial: Trial, rung: Rung) -> bool:
+    return trial.is_measured and RUNG_ORDER[trial.work.rung] >= RUNG_ORDER[rung]
+
+
+def _entropy(probability: float) -> float:
+    if not 0.0 < probability < 1.0:
+        return 0.0
+    other = 1.0 - probability
+    return -probability * math.log2(probability) - other * math.log2(other)

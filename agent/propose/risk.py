@@ -1,0 +1,60 @@
+"""How likely a launch fails: by what the map suspects, and by what never was seen to work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from agent.deadends.explain import LEAST_SHARE
+from agent.deadends.learn import Suspicion
+from agent.propose.history import History
+from search_spaces import Assignment, Conjunction, matches_all
+
+NEW_VALUE_FAILS, NEW_PAIR_FAILS = 0.15, 0.01
+"""How likely a value, or two values together, that never were seen to work make a launch fail."""
+
+_Value = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What a study knows of failures that are not explained yet."""
+
+    history: History
+
+    def chance(self, point: Assignment) -> float:
+        """Return how likely a launch of the point works."""
+        values = [(name, repr(value)) for name, value in point.items()]
+        new_values = sum(value not in self._known_values for value in values)
+        new_pairs = sum(pair not in self._known_pairs for pair in combinations(values, 2))
+        chance = self.chance_beside(point)
+        return chance * (1 - NEW_VALUE_FAILS) ** new_values * (1 - NEW_PAIR_FAILS) ** new_pairs
+
+    def chance_beside(self, point: Assignment, suspicion: Suspicion | None = None) -> float:
+        """Return how likely no suspected cause strikes, leaving out those of one suspicion's reason."""
+        chance = 1.0
+        for other, causes in self._suspected:
+            if suspicion is None or other.failed.failure.reason is not suspicion.failed.failure.reason:
+                chance *= 1.0 - sum(share for conditions, share in causes if matches_all(conditions, point))
+        return chance
+
+    @cached_property
+    def _suspected(self) -> list[tuple[Suspicion, list[tuple[Conjunction, float]]]]:
+        return [
+            (
+                suspicion,
+                [(each.conditions, each.share) for each in suspicion.explanations if each.share >= LEAST_SHARE / 2],
+            )
+            for suspicion in self.history.atlas.suspicions
+        ]
+
+    @cached_property
+    def _known_values(self) -> set[_Value]:
+        return {(name, repr(value)) for point in self.history.measured.values() for name, value in point.items()}
+
+    @cached_property
+    def _known_pairs(self) -> set[tuple[_Value, _Value]]:
+        points = self.history.measured.values()
+        listed = ([(name, repr(value)) for name, value in point.items()] for point in points)
+        return {pair for values in listed for pair in combinations(values, 2)}
