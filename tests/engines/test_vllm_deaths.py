@@ -103,7 +103,7 @@ def test_a_stopped_worker_is_a_hang_with_its_stacks(vllm: InstalledEngine, tmp_p
     ended = run_and_strike(request, "worker", signal.SIGSTOP)
     assert ended.record.exit.cause == "no_progress"
     assert ended.failure is not None
-    assert (ended.failure.reason, ended.failure.rule) == (Reason.SERVER_HANG, "R003")
+    assert (ended.failure.reason, ended.failure.rule) == (Reason.SERVER_HANG, "F003")
     stacks = Path(ended.record.stacks_path or "").read_text(encoding="utf-8")
     assert "T (stopped)" in stacks
     assert "vllm" in stacks and "File " in stacks, "the Python stacks of the processes that could still write them"

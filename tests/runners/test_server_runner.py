@@ -132,7 +132,7 @@ def test_another_server_on_the_port_is_never_measured(tmp_path: Path) -> None:
         record = run(StubEngine(lambda distances: port, prefix=pretender), request_of(tmp_path))
         assert listeners(port) == [os.getpid()]
     assert record.measurement is None
-    assert (failure_of(record).rule, record.phase) == ("R002", Phase.WARMUP)
+    assert (failure_of(record).rule, record.phase) == ("F002", Phase.WARMUP)
 
 
 def test_a_server_killed_under_load_is_the_engine_s_failure(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_dead_worker_under_a_living_leader_ends_the_launch(tmp_path: Path) -> 
     with meanwhile(kill_worker):
         record = run(engine, request)
     assert (record.exit.cause, record.phase) == ("child_died", Phase.SERVE)
-    assert failure_of(record).rule == "R001"
+    assert failure_of(record).rule == "F001"
 
 
 def test_a_server_that_stalls_under_load_has_made_no_progress(tmp_path: Path) -> None:

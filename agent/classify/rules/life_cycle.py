@@ -7,7 +7,7 @@ _SOURCE = "this project's runners 0.1: lifecycle.py, server_session.py, server_r
 
 RULES = (
     Rule(
-        code="R001",
+        code="F001",
         name="engine-process-died",
         reason=Reason.PROCESS_KILLED,
         any_of=(r"^\[lifecycle\] \S+ \(pid \d+\) died$",),
@@ -17,7 +17,7 @@ RULES = (
         priority=Priority.BARE,
     ),
     Rule(
-        code="R002",
+        code="F002",
         name="port-of-another-server",
         reason=Reason.PORT_OR_STALE_PROCESS,
         any_of=(r"^\[lifecycle\] port \d+ is served by another process",),
@@ -25,7 +25,7 @@ RULES = (
         source=_SOURCE,
     ),
     Rule(
-        code="R003",
+        code="F003",
         name="engine-process-stopped",
         reason=Reason.SERVER_HANG,
         stacks=(r"-- thread \d+ .{0,20}: T \(stopped\)",),
@@ -35,7 +35,7 @@ RULES = (
         priority=Priority.SYMPTOM,
     ),
     Rule(
-        code="R004",
+        code="F004",
         name="launch-refused-by-agent",
         reason=Reason.CONFIG_INVALID,
         any_of=(
