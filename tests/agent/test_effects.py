@@ -20,7 +20,7 @@ def record_with(*effects: EffectProof) -> RunRecord:
 
 
 def work_of(assignment: dict[str, Scalar]) -> Work:
-    return Work(kind=Kind.SCREEN, rung=Rung.FULL, requested=assignment, resolved=assignment)
+    return Work(kind=Kind.SEARCH, rung=Rung.FULL, requested=assignment, resolved=assignment)
 
 
 def trial_with(number: int, *effects: EffectProof) -> Trial:

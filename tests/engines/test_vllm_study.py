@@ -53,9 +53,7 @@ def run_study(vllm: InstalledEngine, folder: Path, asked: list[dict[str, Scalar]
         model=str(vllm.models / "target"),
         draft_model=str(vllm.models / "near"),
     )
-    settings = StudySettings(
-        name="vllm", engine=engine, space="vllm_cpu", workload=WORKLOAD, screen_share=1.0, contender_share=0.0
-    )
+    settings = StudySettings(name="vllm", engine=engine, space="vllm_cpu", workload=WORKLOAD)
     manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC))
     store = StudyStore.create(open_storage(home.storage_url), home.storage_url, manifest)
     store.set_attribute(BUDGET, LAUNCHES)
@@ -76,11 +74,16 @@ def reasons(trials: Sequence[Trial]) -> set[Reason | None]:
 
 @pytest.mark.timeout(900)
 def test_eight_launches_find_what_works_and_why_the_rest_does_not(vllm: InstalledEngine, tmp_path: Path) -> None:
-    """Two assignments are asked for; the others are the search's own: the default, then one change at a time."""
+    """Seven assignments are asked for, as with `agent try`; the last launch is the search's own choice."""
     near, foreign = str(vllm.models / "near"), str(vllm.models / "foreign")
     asked: list[dict[str, Scalar]] = [
         {"speculative_method": "draft_model", "draft_model": near, "num_speculative_tokens": 2, "max_num_seqs": 2},
         {"speculative_method": "draft_model", "draft_model": foreign},
+        {},
+        {"speculative_method": "ngram", "num_speculative_tokens": 4},
+        {"speculative_method": "suffix"},
+        {"tensor_parallel_size": 3},
+        {"tensor_parallel_size": 2},
     ]
     ended, store = run_study(vllm, tmp_path, asked)
     trials = store.trials()
