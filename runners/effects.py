@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from runners.contract import EffectProof, LogLine
 from search_spaces import Assignment, Scalar
@@ -13,6 +14,23 @@ from search_spaces import Assignment, Scalar
 LEFT_ALONE = ("auto", "default", "same")
 """Values that ask for nothing, so that there is nothing to prove."""
 MAX_EVIDENCE_CHARS = 240
+MAX_LINES = 20_000
+"""An engine says what it resolved while it starts; what it logs under load is not searched for that."""
+
+NCCL_PARAMETERS = (
+    "nccl_algo",
+    "nccl_proto",
+    "nccl_max_ctas",
+    "nccl_min_ctas",
+    "nccl_p2p_level",
+    "nccl_buffsize",
+    "nccl_cumem_enable",
+    "nccl_graph_register",
+)
+NCCL_PATTERNS = {name: rf"NCCL INFO {name.upper()} set by environment to (.*?)\.?$" for name in NCCL_PARAMETERS}
+"""What NCCL says of each of its variables. Source: NCCL 2.18 to 2.30, param.cc, graph/tuning.cc, init.cc."""
+NCCL_DEBUG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "ENV"}
+"""Makes NCCL say so, and little else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +66,7 @@ def first_matches(lines: Iterable[LogLine], patterns: Mapping[str, str]) -> dict
     """Return the first match of each pattern, by its name, in one pass over the log."""
     left = {name: re.compile(pattern) for name, pattern in patterns.items()}
     found: dict[str, tuple[LogLine, re.Match[str]]] = {}
-    for line in lines:
+    for line in islice(lines, MAX_LINES):
         for name, pattern in list(left.items()):
             if (match := pattern.search(line.text)) is not None:
                 found[name] = (line, match)
@@ -56,6 +74,15 @@ def first_matches(lines: Iterable[LogLine], patterns: Mapping[str, str]) -> dict
         if not left:
             break
     return found
+
+
+def nccl_checks(found: Mapping[str, tuple[LogLine, re.Match[str]]]) -> dict[str, Check]:
+    """Return the checks of NCCL's variables, for what `NCCL_PATTERNS` found."""
+    return {name: _nccl_check(*found[name]) for name in NCCL_PARAMETERS if name in found}
+
+
+def _nccl_check(line: LogLine, match: re.Match[str]) -> Check:
+    return lambda _: Found(scalar(match[1]), line, match.start())
 
 
 def literal(text: str) -> object:

@@ -28,6 +28,7 @@ from runners.contract import (
     RunRecord,
     TrialRequest,
 )
+from runners.effects import NCCL_DEBUG
 from runners.engine_dialects import EngineNotUsableError, EngineOptions, ask_engine, build_command
 from runners.lifecycle import LaunchPlan, launch
 from runners.load_client import LoadJob
@@ -163,7 +164,8 @@ class ServerRunner(ABC):
         version = self.version(request.settings)
         root = cache_root(request.environment, self.name, version, architecture(request.settings.device))
         remove_stale_batons(root)
-        wanted = {**SAFE_PATH, **self.variables}
+        says_nccl = any(name.startswith("NCCL_") for name in request.variables)
+        wanted = {**SAFE_PATH, **self.variables, **(NCCL_DEBUG if says_nccl else {})}
         ours = {name: text for name, text in wanted.items() if name not in request.environment}
         return Command(argv=command.argv, env={**ours, **cache_variables(request.environment, root), **command.env})
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from runners.contract import EffectProof, LogLine
-from runners.effects import Check, Found, first_matches, proofs, scalar
+from runners.effects import NCCL_PATTERNS, Check, Found, first_matches, nccl_checks, proofs, scalar
 from search_spaces import Assignment, Scalar
 
 PATTERNS = {
@@ -54,18 +54,22 @@ class _Log:
     """The lines of one log that tell what runs."""
 
     def __init__(self, lines: Iterable[LogLine]) -> None:
-        self._found = first_matches(lines, PATTERNS)
+        self._found = first_matches(lines, {**PATTERNS, **NCCL_PATTERNS})
 
     def checks(self) -> dict[str, Check]:
         """Return the check of each parameter that the log may tell about."""
         arguments: dict[str, Check] = {name: self._check_of(name) for name in ARGUMENTS}
-        return arguments | {
-            "allreduce": self._allreduce,
-            "cuda_graph_max_bs": lambda _: self._cuda_graph_max_bs(),
-            "prefill_cuda_graph": lambda _: self._prefill_cuda_graph(),
-            "chunked_prefill_size": lambda _: self._pool(1),
-            "max_running_requests": lambda _: self._pool(2),
-        }
+        return (
+            nccl_checks(self._found)
+            | arguments
+            | {
+                "allreduce": self._allreduce,
+                "cuda_graph_max_bs": lambda _: self._cuda_graph_max_bs(),
+                "prefill_cuda_graph": lambda _: self._prefill_cuda_graph(),
+                "chunked_prefill_size": lambda _: self._pool(1),
+                "max_running_requests": lambda _: self._pool(2),
+            }
+        )
 
     def _check_of(self, name: str) -> Check:
         return lambda _: self._argument(name)

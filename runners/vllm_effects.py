@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from runners.contract import EffectProof, LogLine
-from runners.effects import Check, Found, first_matches, literal, proofs, scalar
+from runners.effects import NCCL_PATTERNS, Check, Found, first_matches, literal, nccl_checks, proofs, scalar
 from search_spaces import Assignment, Scalar
 
 PATTERNS = {
@@ -39,14 +39,14 @@ class _Log:
     """The lines of one log that tell what runs."""
 
     def __init__(self, lines: Iterable[LogLine]) -> None:
-        self._found = first_matches(lines, PATTERNS)
+        self._found = first_matches(lines, {**PATTERNS, **NCCL_PATTERNS})
         shown = self._found.get("args")
         args = literal(shown[1][1]) if shown else {}
         self._args = args if isinstance(args, dict) else {}
 
     def checks(self) -> dict[str, Check]:
         """Return the check of each parameter that the log may tell about."""
-        return {
+        return nccl_checks(self._found) | {
             "allreduce": self._allreduce,
             "speculative_method": lambda _: self._in_config(
                 r"speculative_config=(?:SpeculativeConfig\(method=)?(['\w]+)"

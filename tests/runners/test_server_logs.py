@@ -146,3 +146,14 @@ def test_a_backend_that_sglang_could_not_set_up_ran_as_nccl() -> None:
     assert sglang_effective({"allreduce": "custom"}) == {"allreduce": "custom"}
     assert sglang_effective({"allreduce": "torch_symm_mem"}) == {"allreduce": "nccl"}
     assert sglang_effective({"allreduce": "flashinfer_fusion_mnnvl"}) == {"allreduce": "flashinfer_fusion_mnnvl"}
+
+
+def test_what_nccl_was_told_is_proven_by_what_it_says() -> None:
+    lines = (
+        "node-a:4411:4492 [0] NCCL INFO NCCL_ALGO set by environment to allreduce:tree",
+        "node-a:4411:4492 [0] NCCL INFO NCCL_MAX_CTAS set by environment to 8.",
+    )
+    asked: Assignment = {"nccl_algo": "allreduce:tree", "nccl_max_ctas": 16, "nccl_proto": "^LL128"}
+    expected = {"nccl_algo": "allreduce:tree", "nccl_max_ctas": 8}
+    assert sglang_effective(asked, *lines) == expected
+    assert effective("vllm-sigterm_leader_clean", asked, *lines) == expected
