@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from agent.clean_evidence import clean_outcome, clean_record, launch_secrets
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter
 from agent.effects import observed_work
@@ -85,6 +86,7 @@ class Campaign:
         space = self.store.manifest.space
         self._charter = Charter(space, self.store.manifest.facts)
         self._sampler = Sampler(space)
+        self._secrets = launch_secrets(self.store.manifest.settings.engine, self.environment)
         self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
         self._history: tuple[tuple[int, Wishes], History] | None = None
         self._quarantine: str | None = None
@@ -176,7 +178,8 @@ class Campaign:
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            outcome = judge(trial, record, space, self._baseline(), interruptions)
+            outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
+            record = clean_record(record, self._secrets)
             work = observed_work(trial.work, record, space, facts)
             self._close(trial.model_copy(update={"work": work}), outcome, record)
             if not record.leftovers.is_clean:

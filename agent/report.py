@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from agent.deadends.documents import as_html, as_json, as_markdown
 from agent.deadends.observation import trial_label
+from agent.redaction import is_secret, redact_argv, redact_text
 from agent.requests import request_of
 from agent.store.manifest import Manifest
 from agent.store.trial import Trial
@@ -21,9 +22,16 @@ def reproduce_command(runner: Runner, trial: Trial, manifest: Manifest) -> str:
 
 
 def command_line(argv: tuple[str, ...], env: Mapping[str, str]) -> str:
-    """Return an argument list and its variables as one line that a POSIX shell reads the same way."""
-    variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(env.items())]
-    return " ".join([*variables, shlex.join(argv)])
+    """Return an argument list and its variables as one line that a POSIX shell reads the same way.
+
+    A secret variable is taken from the shell that the line is pasted into; a secret argument is masked.
+    """
+    variables = [f"{name}={_shell_value(name, value)}" for name, value in sorted(env.items())]
+    return " ".join([*variables, shlex.join(redact_argv(argv))])
+
+
+def _shell_value(name: str, value: str) -> str:
+    return f'"${name}"' if is_secret(name, value) else shlex.quote(redact_text(value))
 
 
 def as_report(summary: StudySummary, command: str | None) -> str:

@@ -45,7 +45,8 @@ class Server:
     """Parameters that the base command sets to something that the space does not have."""
     unavailable: Mapping[str, Mapping[Scalar, str]]
     """Parameter → value → why this version cannot be told it."""
-    model: str
+    model: str | None
+    """None only where nothing is to be launched."""
     draft_model: str | None
     num_ranks: int | None
     """Tensor-parallel size, where the study or its base command names one."""
@@ -77,12 +78,13 @@ def with_engine_of_command(spec: StudySpec) -> StudySpec:
         raise spec.error(error.problem, "base_cmd") from error
 
 
-def asked_server(spec: StudySpec, environment: Mapping[str, str]) -> Server | None:
+def asked_server(spec: StudySpec, environment: Mapping[str, str], *, needs_model: bool = True) -> Server | None:
     """Return the server of a study, or None where its engine is none that is asked.
 
     Args:
         spec: The study.
         environment: The user's environment.
+        needs_model: False where nothing is to be launched.
 
     Raises:
         UsageError, SpecificationError: what is missing or wrong, and what to do.
@@ -104,7 +106,7 @@ def asked_server(spec: StudySpec, environment: Mapping[str, str]) -> Server | No
     variables = {**base.variables, **spec.environment}
     _check_sayable(spec, options, variables, accepted)
     model = _place(spec, "model", spec.model or base.model)
-    if model is None:
+    if model is None and needs_model:
         raise spec.error(f"{spec.engine} serves a model: give its folder or its name on a hub", "model")
     draft = _place(spec, "draft", spec.draft or base.draft_model)
     return Server(

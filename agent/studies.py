@@ -78,7 +78,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     home.check()
     _check_addresses(spec)
     facts = modelled[0].facts if modelled else node_facts(spec, server)
-    engine = _engine_settings(spec, facts, server, modelled[1] if modelled else None)
+    engine = engine_settings(spec, facts, server, modelled[1] if modelled else None)
     if server is not None:
         check_fixed(spec, engine, space)
     settings = StudySettings(
@@ -170,9 +170,10 @@ def _check_engine(spec: StudySpec) -> None:
         raise spec.error(str(error), "engine") from error
 
 
-def _engine_settings(
+def engine_settings(
     spec: StudySpec, facts: Mapping[str, object], server: Server | None, node_model: Path | None
 ) -> EngineSettings:
+    """Return what stays fixed through a study, on a node with these facts."""
     return EngineSettings(
         engine=spec.engine,
         num_ranks=int(str(facts["num_ranks"])),
