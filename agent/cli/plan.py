@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from agent.cli.screen import print_indented
 from agent.modelled import modelled_name
 from agent.redaction import redact_argv, redact_mapping, redact_text
+from agent.report import simulated_note
 from agent.server import Server
 from agent.studies import Plan
 from runners import EngineSettings
 from runners.node_facts import summary_lines
+from runners.simulated_acceptance import simulated_length
 from search_spaces import Scalar
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ def _server_lines(server: Server, settings: EngineSettings) -> Iterator[str]:
         yield f"fixed: {' '.join(fixed)}"
     if server.start:
         yield "begins at: " + " ".join(f"{name}={value}" for name, value in server.start.items())
+    if (length := simulated_length(settings)) is not None:
+        yield simulated_note(length)
     for note in server.notes:
         yield f"note: {redact_text(note)}"
 
