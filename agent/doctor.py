@@ -142,7 +142,7 @@ class _Examination:
         return ValueCheck(value, State.USABLE)
 
     def _point(self, name: str, value: Scalar) -> Assignment:
-        """Return an assignment in which the parameter has a meaning, if possible one that is not refused."""
+        """Return an assignment in which the parameter has a meaning, if possible one that runs as it says."""
         base = self.space.default_on(self.facts)
         conditions = self.space.parameters[name].active_when
         choices = [
@@ -152,9 +152,12 @@ class _Examination:
             {**base, **dict(zip(conditions, chosen, strict=True)), name: value}
             for chosen in itertools.product(*choices)
         ]
-        normal = (self.space.normalise(point, self.facts) for point in points)
-        fitting = (point for point in normal if not self._resolution(point, self.settings, self.facts).error)
-        return next(fitting, points[0])
+        return next((point for point in points if self._runs_as_said(point, name)), points[0])
+
+    def _runs_as_said(self, point: Assignment, name: str) -> bool:
+        normal = self.space.normalise(point, self.facts)
+        found = self._resolution(normal, self.settings, self.facts)
+        return found.error is None and normal[name] == found.assignment[name] == point[name]
 
     def _resolution(self, point: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         found = self.runner.resolve(point, settings, facts)

@@ -138,10 +138,10 @@ def _redact_line(line: str) -> str:
 
 def _walk_argv(argv: Sequence[str], on_secret: Callable[[str], object]) -> list[str]:
     clean: list[str] = []
-    flag = ""
+    flag, has_value = "", False
     for item in argv:
         name, equals, value = item.partition("=")
-        is_value = bool(flag) and not item.startswith("--")
+        is_value = bool(flag) and not item.startswith("-" if has_value else "--")  # some options take several
         if is_value and is_secret(flag, item):
             on_secret(item)
             clean.append(MASK)
@@ -150,7 +150,9 @@ def _walk_argv(argv: Sequence[str], on_secret: Callable[[str], object]) -> list[
             clean.append(f"{name}={MASK}")
         else:
             clean.append(redact_text(item))
-        flag = "" if is_value or equals or not item.startswith("-") else item
+        has_value = is_value
+        if not is_value:
+            flag = "" if equals or not item.startswith("-") else item
     return clean
 
 

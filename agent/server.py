@@ -18,6 +18,7 @@ from runners.engine_dialects import (
     model_facts,
     own_key,
     unavailable_values,
+    undeclared,
     unsayable,
 )
 from runners.simulated_acceptance import SIMULATE
@@ -104,7 +105,7 @@ def asked_server(spec: StudySpec, environment: Mapping[str, str], *, needs_model
     unavailable = unavailable_values(space, accepted)
     options = {**base.options, **_own_options(spec)}
     variables = {**base.variables, **spec.environment}
-    _check_sayable(spec, options, variables, accepted)
+    _check_sayable(spec, options, accepted)
     model = _place(spec, "model", spec.model or base.model)
     if model is None and needs_model:
         raise spec.error(f"{spec.engine} serves a model: give its folder or its name on a hub", "model")
@@ -122,7 +123,7 @@ def asked_server(spec: StudySpec, environment: Mapping[str, str], *, needs_model
         num_ranks=spec.tp or base.num_ranks,
         options=options,
         variables=variables,
-        notes=tuple(_notes(spec, space, base, shown, draft)),
+        notes=(*_notes(spec, space, base, shown, draft), *_doubts(variables, accepted)),
     )
 
 
@@ -185,11 +186,9 @@ def _length(spec: StudySpec, value: Scalar) -> float:
         raise spec.error(f"{value!r} is no number of tokens for each verify pass", "options", SIMULATE) from error
 
 
-def _check_sayable(
-    spec: StudySpec, options: Mapping[str, Scalar], variables: Mapping[str, str], accepted: EngineOptions
-) -> None:
+def _check_sayable(spec: StudySpec, options: Mapping[str, Scalar], accepted: EngineOptions) -> None:
     engines_own = {name: value for name, value in options.items() if name != SIMULATE}
-    for name, why in unsayable(engines_own, variables, accepted).items():
+    for name, why in unsayable(engines_own, accepted).items():
         key, written = _written(spec, name)
         raise spec.error(why.removeprefix("error: "), key, *written)
 
@@ -223,3 +222,8 @@ def _notes(
         yield "no draft model: methods of speculation that need one are not launched; --draft names one"
     elif draft is not None and "draft_method" not in model_facts(None, draft):
         yield f"what {draft} is a draft for is not known: the search begins without speculation"
+
+
+def _doubts(variables: Mapping[str, str], accepted: EngineOptions) -> Iterator[str]:
+    for why in undeclared(variables, accepted).values():
+        yield f"{why.removeprefix('error: ')} It is set all the same"

@@ -8,6 +8,7 @@ from runners.engine_dialects.command import (
     own_key,
     spellings,
     unavailable_values,
+    undeclared,
     unsayable,
 )
 from runners.engine_dialects.engine_options import (
@@ -42,5 +43,6 @@ __all__ = [
     "own_key",
     "spellings",
     "unavailable_values",
+    "undeclared",
     "unsayable",
 ]
