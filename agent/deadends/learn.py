@@ -54,9 +54,9 @@ class Learned:
     """One for each suspected dead end, in the same order: what an experiment needs to know."""
 
 
-def learn(reason: Reason, evidence: Evidence, facts: Facts) -> Learned:
-    """Return the dead ends that the failures of a reason support."""
-    return _Lesson(reason, evidence, facts).learned()
+def learn(reason: Reason, evidence: Evidence, facts: Facts, known: Sequence[DeadEnd] = ()) -> Learned:
+    """Return the dead ends that the failures of a reason support, but for what `known` ones explain already."""
+    return _Lesson(reason, evidence, facts, known).learned()
 
 
 @dataclass
@@ -64,6 +64,7 @@ class _Lesson:
     reason: Reason
     evidence: Evidence
     facts: Facts
+    known: Sequence[DeadEnd]
     confirmed: list[tuple[int, ...]] = field(default_factory=list)
     odds: float = 0.0
     """Odds that chance causes the failures that are not explained yet."""
@@ -72,7 +73,7 @@ class _Lesson:
     def learned(self) -> Learned:
         seen = self.evidence.reasons[self.reason]
         steady = [failed for failed in seen.failures if failed.index not in seen.flaky]
-        unexplained = seen.steady
+        unexplained = seen.steady & ~self._known_already()
         left = sorted(steady, key=lambda failed: failed.order)
         while True:  # what one failure explains may make another one clear
             before = unexplained
@@ -91,6 +92,12 @@ class _Lesson:
             flaky=tuple(map(self._flaky, self._contradicted(left, unexplained))),
             suspicions=tuple(group[0] for group in suspicions.values()),
         )
+
+    def _known_already(self) -> int:
+        """Return the bits of the failures that an inherited dead end explains."""
+        mine = [found for found in self.known if found.reason is self.reason]
+        failures = self.evidence.reasons[self.reason].failures if mine else []
+        return sum(1 << each.index for each in failures if any(_explains(found, each) for found in mine))
 
     def _chance_odds(self, left: Sequence[Failed], unexplained: int) -> float:
         seen = self.evidence.reasons[self.reason]
@@ -205,6 +212,7 @@ class _Lesson:
         rung: Rung,
     ) -> DeadEnd:
         first, row = support[0], REASONS[self.reason]
+        depends_on = first.failure.facts
         conditions = self._conjunction(numbers)
         return DeadEnd(
             id=self._identify(conditions, state, rung),
@@ -215,7 +223,8 @@ class _Lesson:
             rung=rung,
             suspects=suspects,
             observed=first.seen.assignment,
-            scope={name: self.facts.get(name) for name in row.facts if self.facts.get(name) is not None},
+            scope={name: self.facts[name] for name in depends_on if self.facts.get(name) is not None},
+            depends_on=depends_on,
             support=tuple(failed.seen.label for failed in support),
             does_not_matter=_varied(conditions, support),
             decisive=first.failure.decisive.text if first.failure.decisive else "",
@@ -235,6 +244,11 @@ class _Lesson:
             found = _digest([self.reason.value, state, rung, *map(str, conditions)])
         self._ids.add(found)
         return found
+
+
+def _explains(found: DeadEnd, failed: Failed) -> bool:
+    can_see = all(condition.parameter in failed.seen.visible for condition in found.conditions)
+    return can_see and found.matches(failed.seen.assignment)
 
 
 def _digest(parts: Iterable[str]) -> str:
