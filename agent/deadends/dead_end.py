@@ -119,7 +119,8 @@ class DeadEnd(Frozen):
         if self.state is DeadEndState.CONFIRMED:
             return self.matches(assignment)
         if self.state is DeadEndState.SUSPECTED:
-            as_seen = all(assignment[name] == self.observed[name] for name in self.suspects)
+            named = {condition.parameter for condition in self.conditions}
+            as_seen = all(assignment[name] == self.observed[name] for name in self.suspects if name not in named)
             return as_seen and matches_all(self.conditions, assignment)
         return False
 

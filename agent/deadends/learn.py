@@ -13,8 +13,16 @@ from dataclasses import dataclass, field
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import RUNG_ORDER, Evidence, Failed
-from agent.deadends.explain import CHANCE, LEAST_SHARE, SEEN_FLAKY, Explanation, chance_odds, explanations
-from agent.reasons import REASONS, Reason
+from agent.deadends.explain import (
+    CHANCE,
+    LEAST_SHARE,
+    NAMES_ITS_CAUSE,
+    SEEN_FLAKY,
+    Explanation,
+    chance_odds,
+    explanations,
+)
+from agent.reasons import REASONS, Policy, Reason
 from runners import Rung
 from search_spaces import Comparison, Condition, Conjunction, Facts, Scalar, assignment_key
 
@@ -22,9 +30,7 @@ BELIEVED = 0.95
 """Share of the best explanation from which it is believed."""
 REPEATS_BY_CHANCE = 0.5
 """How likely a failure that was chance repeats all the same."""
-NAMES_ITS_CAUSE = 0.2
-"""By how much the odds of chance fall where the message names a parameter."""
-MOST_CHANCE = 0.02
+MOST_CHANCE = 0.01
 """Probability of chance up to which a failure counts as real."""
 
 
@@ -110,7 +116,8 @@ class _Lesson:
         failures = unexplained.bit_count()
         policy = left[0].failure.policy if left else REASONS[self.reason].policy
         launches = failures + self.evidence.reached(self.reason)
-        return chance_odds(causes, failures, launches, is_flaky=bool(seen.flaky), policy=policy)
+        has_blames = all(failed.blames for failed in left if unexplained >> failed.index & 1)
+        return chance_odds(causes, failures, launches, policy=policy, is_flaky=bool(seen.flaky), has_blames=has_blames)
 
     def _explain(self, failed: Failed, unexplained: int) -> int:
         """Confirm the failure's best explanation where it is believed; return what is left to explain."""
@@ -188,6 +195,10 @@ class _Lesson:
         return self._dead_end(numbers, DeadEndState.SUSPECTED, support, self._suspects(group[0]), support[0].seen.rung)
 
     def _suspects(self, suspicion: Suspicion) -> tuple[str, ...]:
+        """Return what may belong to the cause: what a message of a reason that is dead at once blames, or all else."""
+        best = tuple(condition.parameter for condition in suspicion.best.conditions)
+        if suspicion.failed.failure.policy is Policy.DEAD_AT_ONCE and set(best) == suspicion.failed.blames:
+            return best
         named = {
             condition.parameter
             for each in suspicion.explanations
