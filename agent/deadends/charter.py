@@ -10,7 +10,7 @@ from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import Evidence
 from agent.deadends.inheritance import Heirloom
 from agent.deadends.learn import Learned, learn
-from agent.deadends.observation import Observation, observation_of, trial_label
+from agent.deadends.observation import Observation, observation_of
 from agent.deadends.refutations import refuted
 from agent.deadends.variants import Variants
 from agent.reasons import Reason
@@ -37,9 +37,7 @@ class Charter:
         self._seen: set[tuple[str, int]] = set()
         self._atlas = self._drawn()
 
-    def chart(
-        self, trials: Sequence[Trial], probes: Sequence[Trial], forgotten: frozenset[str] = frozenset()
-    ) -> Atlas:
+    def chart(self, trials: Sequence[Trial], probes: Sequence[Trial], forgotten: frozenset[str] = frozenset()) -> Atlas:
         """Return the map of these trials, which must include all those of the call before.
 
         Args:
@@ -92,7 +90,10 @@ class Charter:
         inherited = [each.entry(self._facts) for each in self._heirlooms]
         own = [found for each in learned for found in (*each.confirmed, *each.suspected, *each.flaky)]
         repeated = {
-            found.id for each in learned for found, why in zip(each.suspected, each.suspicions, strict=True) if why.is_repeated
+            found.id
+            for each in learned
+            for found, why in zip(each.suspected, each.suspicions, strict=True)
+            if why.is_repeated
         }
         named = _named_once([*inherited, *own, *refuted(self._refuting, self._forgotten)])
         with_escapes = (self._with_escapes(found, found.id in repeated) for found in named)

@@ -46,7 +46,9 @@ def inherit(ancestors: Sequence[Ancestor], space: SearchSpace, facts: Facts) -> 
             known = found.get(key)
             if each.state is DeadEndState.REFUTED and is_here:
                 found.pop(key, None)
-            elif each.state in (DeadEndState.CONFIRMED, DeadEndState.STALE) and all(_is_in(c, space) for c in each.conditions):
+            elif each.state in (DeadEndState.CONFIRMED, DeadEndState.STALE) and all(
+                _is_in(c, space) for c in each.conditions
+            ):
                 is_settled = known is not None and known.state is DeadEndState.CONFIRMED
                 if not is_settled or is_here:
                     found[key] = _taken_over(each, ancestor, space, facts, is_here)
@@ -68,11 +70,18 @@ def _taken_over(found: DeadEnd, ancestor: Ancestor, space: SearchSpace, facts: F
             "escapes": (),
             "seconds": 0.0,
             "suspects": tuple(condition.parameter for condition in found.conditions),
-            "origin": found.origin if not found.support else Origin(ancestor.name, found.support, found.scope),
+            "origin": _origin(found, ancestor),
             "observed": _projected(found, space, facts),
             "within": _within(found, ancestor.space, space, facts),
         }
     )
+
+
+def _origin(found: DeadEnd, ancestor: Ancestor) -> Origin | None:
+    """What was only handed on still comes from where it was seen."""
+    if not found.support:
+        return found.origin
+    return Origin(study=ancestor.name, support=found.support, scope=found.scope)
 
 
 def _projected(found: DeadEnd, space: SearchSpace, facts: Facts) -> Assignment:
@@ -102,9 +111,7 @@ def least_demanding(condition: Condition, space: SearchSpace) -> Scalar:
     return min(values, key=float) if condition.comparison is Comparison.AT_LEAST else values[0]
 
 
-def _within(
-    found: DeadEnd, old: SearchSpace, new: SearchSpace, facts: Facts
-) -> dict[str, tuple[Scalar, ...]]:
+def _within(found: DeadEnd, old: SearchSpace, new: SearchSpace, facts: Facts) -> dict[str, tuple[Scalar, ...]]:
     """Return the values of other parameters that the old study could have seen, where the new space has further ones.
 
     A parameter that was pinned, or that did not exist, belongs to every failure that was seen.

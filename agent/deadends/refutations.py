@@ -30,9 +30,7 @@ def refuted(trials: Sequence[Trial], forgotten: Iterable[str] = ()) -> list[Dead
     left_out = frozenset(forgotten)
     ordered = sorted(trials, key=lambda trial: (trial.started_at, trial.number))
     return [
-        found.model_copy(
-            update={"state": DeadEndState.REFUTED, "contradicting": (trial_label(trial),), "escapes": ()}
-        )
+        found.model_copy(update={"state": DeadEndState.REFUTED, "contradicting": (trial_label(trial),), "escapes": ()})
         for trial in ordered
         if trial.outcome is not None
         for found in trial.outcome.refutes

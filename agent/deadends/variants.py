@@ -44,7 +44,9 @@ class Variants:
         point = self._space.normalise({**found.observed, **escape.instead}, self._facts)
         failed = (each for each in seen if all(each.assignment[name] == point[name] for name in each.visible))
         tried = next(failed, None)
-        return escape if tried is None else escape.model_copy(update={"state": EscapeState.FAILED, "trial": tried.label})
+        return (
+            escape if tried is None else escape.model_copy(update={"state": EscapeState.FAILED, "trial": tried.label})
+        )
 
     def _tells(self, found: DeadEnd, escape: Escape, seen: Observation) -> bool:
         if RUNG_ORDER[seen.rung] < RUNG_ORDER[escape_rung(found, escape, self._space)]:
