@@ -22,6 +22,7 @@ from agent.deadends.explain import (
     chance_odds,
     explanations,
 )
+from agent.deadends.implied import Implications
 from agent.reasons import REASONS, Policy, Reason
 from runners import Rung
 from search_spaces import Comparison, Condition, Conjunction, Facts, Scalar, assignment_key
@@ -76,6 +77,9 @@ class _Lesson:
     """Odds that chance causes the failures that are not explained yet."""
     _ids: set[str] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self._implications = Implications(self.evidence.space, self.facts)
+
     def learned(self) -> Learned:
         seen = self.evidence.reasons[self.reason]
         steady = [failed for failed in seen.failures if failed.index not in seen.flaky]
@@ -99,6 +103,9 @@ class _Lesson:
             suspicions=tuple(group[0] for group in suspicions.values()),
         )
 
+    def _explanations(self, failed: Failed, unexplained: int, odds: float = 0.0) -> list[Explanation]:
+        return self._implications.folded(explanations(failed, self.evidence, unexplained, odds))
+
     def _known_already(self) -> int:
         """Return the bits of the failures that an inherited dead end explains."""
         mine = [found for found in self.known if found.reason is self.reason]
@@ -110,7 +117,7 @@ class _Lesson:
         causes, uncovered = 0, unexplained
         for failed in left:
             if uncovered >> failed.index & 1:
-                found = explanations(failed, self.evidence, uncovered)
+                found = self._explanations(failed, uncovered)
                 uncovered &= ~(self._covered(found[0].numbers) if found else 0) & ~(1 << failed.index)
                 causes += 1
         failures = unexplained.bit_count()
@@ -121,7 +128,7 @@ class _Lesson:
 
     def _explain(self, failed: Failed, unexplained: int) -> int:
         """Confirm the failure's best explanation where it is believed; return what is left to explain."""
-        found = explanations(failed, self.evidence, unexplained, self.odds)
+        found = self._explanations(failed, unexplained, self.odds)
         if not found or not self._is_believed(failed, found[0]):
             return unexplained
         self.confirmed.append(found[0].numbers)
@@ -166,7 +173,7 @@ class _Lesson:
     def _suspicions(self, left: Sequence[Failed], unexplained: int) -> dict[tuple[int, ...], list[Suspicion]]:
         groups: dict[tuple[int, ...], list[Suspicion]] = {}
         for failed in left:
-            found = explanations(failed, self.evidence, unexplained, self.odds)
+            found = self._explanations(failed, unexplained, self.odds)
             if found:
                 is_repeated = self._is_no_chance(failed, found[0].support)
                 suspicion = Suspicion(failed, tuple(found), is_repeated)
@@ -177,7 +184,7 @@ class _Lesson:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""
         seen = self.evidence.reasons[self.reason]
         flaky = [seen.failures[index] for index in seen.flaky]
-        flaky += [failed for failed in left if not explanations(failed, self.evidence, unexplained, self.odds)]
+        flaky += [failed for failed in left if not self._explanations(failed, unexplained, self.odds)]
         flaky = _by_age(flaky)
         launches: dict[tuple[str, str], Failed] = {}
         for failed in flaky:
