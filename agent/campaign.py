@@ -19,9 +19,10 @@ from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.requests import request_of
-from agent.store.study_store import StudyStore
+from agent.savings import Savings
+from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
-from agent.wishes import Wishes, read_wishes
+from agent.wishes import Wishes, read_counts, read_wishes
 from runners import Measurement, Runner, RunRecord
 from runners.cookies import kill_processes
 from runners.ray_pool import Lost, RayPool, Running
@@ -86,6 +87,7 @@ class Campaign:
         self._charter = Charter(space, self.store.manifest.facts, self.store.manifest.inherited)
         self._sampler = Sampler(space)
         self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
+        self._savings = Savings(read_counts(self.store))
         self._history: tuple[tuple[int, Wishes], History] | None = None
 
     def run(self) -> Stop:
@@ -107,7 +109,13 @@ class Campaign:
     def _propose(self) -> Proposal:
         if time.monotonic() - self._wished_at > WISHES_S:
             self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
-        return propose(self.history(), self._sampler)
+        history = self.history()
+        history.refusals.clear()
+        proposal = propose(history, self._sampler)
+        launched = len(proposal.works) if isinstance(proposal, Launches) else 0
+        if self._savings.note(history.refusals, launched):
+            self.store.set_attribute(RULED_OUT, self._savings.counts())
+        return proposal
 
     def history(self) -> History:
         """Return the study as the proposer sees it; the same object as long as nothing has changed."""

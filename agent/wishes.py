@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent.store.study_store import ASKED, BUDGET, FORGOTTEN, RECHECKS, StudyStore
+from agent.store.study_store import ASKED, BUDGET, FORGOTTEN, RECHECKS, RULED_OUT, StudyStore
 from search_spaces import Assignment
 
 
@@ -39,3 +39,9 @@ def read_wishes(store: StudyStore) -> Wishes:
         rechecks={found: int(number) for found, number in rechecks.items()} if isinstance(rechecks, dict) else {},
         forgotten={found: tuple(labels) for found, labels in forgotten.items()} if isinstance(forgotten, dict) else {},
     )
+
+
+def read_counts(store: StudyStore) -> dict[str, dict[str, int]]:
+    """Return id of a dead end → rung → how many candidates it ruled out, as the agents at work counted them."""
+    counts = store.get_attribute(RULED_OUT)
+    return {found: dict(rungs) for found, rungs in counts.items()} if isinstance(counts, dict) else {}

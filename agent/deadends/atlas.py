@@ -59,8 +59,4 @@ class Atlas:
         if not seen.passed:
             return ()
         reached = (found for found in self.confirmed if RUNG_ORDER[found.rung] <= RUNG_ORDER[seen.rung])
-        return tuple(
-            found
-            for found in reached
-            if all(each.parameter in seen.visible for each in found.conditions) and found.matches(seen.assignment)
-        )
+        return tuple(found for found in reached if found.covers(seen.assignment, seen.visible))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from agent.reasons import Policy, Reason
@@ -105,6 +105,11 @@ class DeadEnd(Frozen):
         """Return whether the assignment lies in the dead end, as far as it reaches."""
         known = all(is_one_of(assignment[name], values) for name, values in self.within.items())
         return known and matches_all(self.conditions, assignment)
+
+    def covers(self, assignment: Mapping[str, Scalar], visible: Collection[str]) -> bool:
+        """Return whether a trial of the assignment that could tell the `visible` parameters apart lies in it."""
+        can_see = all(condition.parameter in visible for condition in self.conditions)
+        return can_see and self.matches(assignment)
 
     def holds_on(self, facts: Mapping[str, object]) -> bool:
         """Return whether a node with these facts is in its scope."""

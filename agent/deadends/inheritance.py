@@ -136,17 +136,13 @@ class Heirloom:
 
     def take(self, seen: Observation) -> bool:
         """Take in a closed trial; return whether it says anything about the dead end."""
-        if RUNG_ORDER[seen.rung] < RUNG_ORDER[self.found.rung] or not self._shows(seen):
+        if RUNG_ORDER[seen.rung] < RUNG_ORDER[self.found.rung] or not self.found.covers(seen.assignment, seen.visible):
             return False
         if seen.failure is None:
             self.passes.append(seen)
         elif seen.failure.reason is self.found.reason:
             self.failures.append(seen)
         return seen.failure is None or seen.failure.reason is self.found.reason
-
-    def _shows(self, seen: Observation) -> bool:
-        can_see = all(condition.parameter in seen.visible for condition in self.found.conditions)
-        return can_see and self.found.matches(seen.assignment)
 
     @property
     def explains(self) -> bool:

@@ -110,7 +110,11 @@ class _Lesson:
         """Return the bits of the failures that an inherited dead end explains."""
         mine = [found for found in self.known if found.reason is self.reason]
         failures = self.evidence.reasons[self.reason].failures if mine else []
-        return sum(1 << each.index for each in failures if any(_explains(found, each) for found in mine))
+        return sum(
+            1 << each.index
+            for each in failures
+            if any(found.covers(each.seen.assignment, each.seen.visible) for found in mine)
+        )
 
     def _chance_odds(self, left: Sequence[Failed], unexplained: int) -> float:
         seen = self.evidence.reasons[self.reason]
@@ -262,11 +266,6 @@ class _Lesson:
             found = _digest([self.reason.value, state, rung, *map(str, conditions)])
         self._ids.add(found)
         return found
-
-
-def _explains(found: DeadEnd, failed: Failed) -> bool:
-    can_see = all(condition.parameter in failed.seen.visible for condition in found.conditions)
-    return can_see and found.matches(failed.seen.assignment)
 
 
 def _digest(parts: Iterable[str]) -> str:

@@ -26,6 +26,17 @@ ATTEMPTS = 3
 CLOSED_ALREADY = "closed already"
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A candidate that lies in a dead end."""
+
+    dead_end: str
+    """Id of the dead end."""
+    rung: Rung
+    key: str
+    """Key of the assignment."""
+
+
 @dataclass(frozen=True)
 class History:
     """The study so far. Two equal histories give equal proposals."""
@@ -45,6 +56,8 @@ class History:
     """The agent that runs the study now: what stopped an earlier one does not stop it. None: all count as one."""
     ruled_out: Counter[str] = field(default_factory=Counter)
     """Candidates that were not launched, by why: a tally for the reader, which no decision looks at."""
+    refusals: list[Refusal] = field(default_factory=list)
+    """Candidates that the map ruled out, in order: for the reader too."""
 
     @cached_property
     def launches(self) -> tuple[Trial, ...]:
@@ -218,6 +231,7 @@ class History:
         atlas, point = self.atlas, work.resolved
         dead_end = atlas.match_confirmed(point, work.about) if work.about else atlas.match(point)
         if dead_end is not None:
+            self.refusals.append(Refusal(dead_end.id, work.rung, work.key))
             return dead_end.id
         if work.identity in (self.probed if work.kind is Kind.PROBE else self.identities):
             return CLOSED_ALREADY

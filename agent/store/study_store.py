@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
-FORGOTTEN, RECHECKS = "forgotten", "rechecks"
+FORGOTTEN, RECHECKS, RULED_OUT = "forgotten", "rechecks", "ruled_out"
 _PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/]*@")
 
 
