@@ -129,10 +129,10 @@ def _cures(history: History, trial: Trial, taught: tuple[DeadEnd, ...], suspicio
 
 
 def _accused(history: History, trial: Trial, taught: tuple[DeadEnd, ...], suspicion: Suspicion | None) -> set[str]:
-    """Return the parameters of which one has to change: of the dead ends, else of the causes, else what was changed."""
+    """Return the parameters of which one has to change: of dead ends and likely causes, else what was changed."""
     named = {condition.parameter for found in taught for condition in found.conditions}
-    if not named and suspicion is not None:
-        named = {each.parameter for cause in suspicion.explanations[:MOST_CAUSES] for each in cause.conditions}
+    if suspicion is not None:
+        named |= {each.parameter for cause in suspicion.explanations[:MOST_CAUSES] for each in cause.conditions}
     failure = trial.outcome.failure if trial.outcome else None
     named = named or set(failure.blames if failure else ())
     return named or set(changed_parameters(trial.work.resolved, trial.work.base or history.default))

@@ -38,8 +38,14 @@ class Implications:
         """Yield what is left of a conjunction when one condition that the others imply is taken out."""
         for condition in sorted(conditions, key=str):
             rest = conditions - {condition}
-            if any(self.implies(other, condition) for other in rest):
+            if rest and (self._always_holds(condition) or any(self.implies(other, condition) for other in rest)):
                 yield rest
+
+    def _always_holds(self, condition: Condition) -> bool:
+        """Return whether the condition holds whatever is launched: its parameter is pinned, or has no meaning here."""
+        parameter = self.space.parameters[condition.parameter]
+        values = parameter.domain if parameter.can_vary(self.facts) else (parameter.default_on(self.facts),)
+        return all(condition.matches({condition.parameter: value}) for value in values)
 
     def implies(self, cause: Condition, effect: Condition) -> bool:
         """Return whether every launch that satisfies `cause` satisfies `effect`."""
