@@ -11,6 +11,7 @@ from typing import Protocol
 
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter
+from agent.deadends.refutations import with_refutations
 from agent.home import Home
 from agent.judge import judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
@@ -18,12 +19,13 @@ from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.requests import request_of
-from agent.store.study_store import ASKED, BUDGET, StudyStore
+from agent.savings import Savings
+from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
+from agent.wishes import Wishes, read_counts, read_wishes
 from runners import Measurement, Runner, RunRecord
 from runners.cookies import kill_processes
 from runners.ray_pool import Lost, RayPool, Running
-from search_spaces import Assignment
 
 POLL_S = 0.2
 WISHES_S = 0.5
@@ -82,9 +84,10 @@ class Campaign:
 
     def __post_init__(self) -> None:
         space = self.store.manifest.space
-        self._charter = Charter(space, self.store.manifest.facts)
+        self._charter = Charter(space, self.store.manifest.facts, self.store.manifest.inherited)
         self._sampler = Sampler(space)
         self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
+        self._savings = Savings(read_counts(self.store))
         self._history: tuple[tuple[int, Wishes], History] | None = None
 
     def run(self) -> Stop:
@@ -106,7 +109,13 @@ class Campaign:
     def _propose(self) -> Proposal:
         if time.monotonic() - self._wished_at > WISHES_S:
             self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
-        return propose(self.history(), self._sampler)
+        history = self.history()
+        history.refusals.clear()
+        proposal = propose(history, self._sampler)
+        launched = len(proposal.works) if isinstance(proposal, Launches) else 0
+        if self._savings.note(history.refusals, launched):
+            self.store.set_attribute(RULED_OUT, self._savings.counts())
+        return proposal
 
     def history(self) -> History:
         """Return the study as the proposer sees it; the same object as long as nothing has changed."""
@@ -121,7 +130,7 @@ class Campaign:
 
     def atlas(self) -> Atlas:
         """Return the map as the closed trials have it."""
-        return self._charter.chart(self.store.trials(), self.store.probes())
+        return self._charter.chart(self.store.trials(), self.store.probes(), self._wishes.forgotten_names)
 
     def abandon_in_flight(self) -> None:
         """End what is running and close it as interrupted: the work is queued again."""
@@ -171,6 +180,7 @@ class Campaign:
         for trial, record in zip(trials, result, strict=True):
             interruptions = self.history().interruptions[trial.work.identity]
             outcome = judge(trial, record, self.store.manifest.space, self._baseline(), interruptions)
+            outcome = with_refutations(outcome, trial, self.atlas(), self.store.manifest.space)
             self._close(trial, outcome, record)
 
     def _close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> None:
@@ -186,23 +196,6 @@ class Campaign:
         return first.record.measurement if first and first.record else None
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the user may change while a study runs."""
-
-    budget: int
-    """Launches at the top rung."""
-    asked: tuple[Assignment, ...]
-    """Assignments that are to be launched before anything else, oldest first."""
-
-
-def read_wishes(store: StudyStore) -> Wishes:
-    """Return the study's budget and the assignments the user asked for, as they are stored now."""
-    attributes = store.attributes()
-    asked = attributes.get(ASKED)
-    return Wishes(int(str(attributes.get(BUDGET) or 0)), tuple(asked) if isinstance(asked, list) else ())
-
-
 def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) -> History:
     """Return a stored study as the proposer and every reader see it."""
     return History(
@@ -215,4 +208,5 @@ def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) 
         atlas=atlas,
         budget=wishes.budget,
         asked=wishes.asked,
+        rechecks=wishes.rechecks,
     )

@@ -22,6 +22,7 @@ from agent.deadends.explain import (
     chance_odds,
     explanations,
 )
+from agent.deadends.implied import Implications
 from agent.reasons import REASONS, Policy, Reason
 from runners import Rung
 from search_spaces import Comparison, Condition, Conjunction, Facts, Scalar, assignment_key
@@ -60,9 +61,9 @@ class Learned:
     """One for each suspected dead end, in the same order: what an experiment needs to know."""
 
 
-def learn(reason: Reason, evidence: Evidence, facts: Facts) -> Learned:
-    """Return the dead ends that the failures of a reason support."""
-    return _Lesson(reason, evidence, facts).learned()
+def learn(reason: Reason, evidence: Evidence, facts: Facts, known: Sequence[DeadEnd] = ()) -> Learned:
+    """Return the dead ends that the failures of a reason support, but for what `known` ones explain already."""
+    return _Lesson(reason, evidence, facts, known).learned()
 
 
 @dataclass
@@ -70,15 +71,19 @@ class _Lesson:
     reason: Reason
     evidence: Evidence
     facts: Facts
+    known: Sequence[DeadEnd]
     confirmed: list[tuple[int, ...]] = field(default_factory=list)
     odds: float = 0.0
     """Odds that chance causes the failures that are not explained yet."""
     _ids: set[str] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self._implications = Implications(self.evidence.space, self.facts)
+
     def learned(self) -> Learned:
         seen = self.evidence.reasons[self.reason]
         steady = [failed for failed in seen.failures if failed.index not in seen.flaky]
-        unexplained = seen.steady
+        unexplained = seen.steady & ~self._known_already()
         left = sorted(steady, key=lambda failed: failed.order)
         while True:  # what one failure explains may make another one clear
             before = unexplained
@@ -98,12 +103,25 @@ class _Lesson:
             suspicions=tuple(group[0] for group in suspicions.values()),
         )
 
+    def _explanations(self, failed: Failed, unexplained: int, odds: float = 0.0) -> list[Explanation]:
+        return self._implications.folded(explanations(failed, self.evidence, unexplained, odds))
+
+    def _known_already(self) -> int:
+        """Return the bits of the failures that an inherited dead end explains."""
+        mine = [found for found in self.known if found.reason is self.reason]
+        failures = self.evidence.reasons[self.reason].failures if mine else []
+        return sum(
+            1 << each.index
+            for each in failures
+            if any(found.covers(each.seen.assignment, each.seen.visible) for found in mine)
+        )
+
     def _chance_odds(self, left: Sequence[Failed], unexplained: int) -> float:
         seen = self.evidence.reasons[self.reason]
         causes, uncovered = 0, unexplained
         for failed in left:
             if uncovered >> failed.index & 1:
-                found = explanations(failed, self.evidence, uncovered)
+                found = self._explanations(failed, uncovered)
                 uncovered &= ~(self._covered(found[0].numbers) if found else 0) & ~(1 << failed.index)
                 causes += 1
         failures = unexplained.bit_count()
@@ -114,7 +132,7 @@ class _Lesson:
 
     def _explain(self, failed: Failed, unexplained: int) -> int:
         """Confirm the failure's best explanation where it is believed; return what is left to explain."""
-        found = explanations(failed, self.evidence, unexplained, self.odds)
+        found = self._explanations(failed, unexplained, self.odds)
         if not found or not self._is_believed(failed, found[0]):
             return unexplained
         self.confirmed.append(found[0].numbers)
@@ -159,7 +177,7 @@ class _Lesson:
     def _suspicions(self, left: Sequence[Failed], unexplained: int) -> dict[tuple[int, ...], list[Suspicion]]:
         groups: dict[tuple[int, ...], list[Suspicion]] = {}
         for failed in left:
-            found = explanations(failed, self.evidence, unexplained, self.odds)
+            found = self._explanations(failed, unexplained, self.odds)
             if found:
                 is_repeated = self._is_no_chance(failed, found[0].support)
                 suspicion = Suspicion(failed, tuple(found), is_repeated)
@@ -170,7 +188,7 @@ class _Lesson:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""
         seen = self.evidence.reasons[self.reason]
         flaky = [seen.failures[index] for index in seen.flaky]
-        flaky += [failed for failed in left if not explanations(failed, self.evidence, unexplained, self.odds)]
+        flaky += [failed for failed in left if not self._explanations(failed, unexplained, self.odds)]
         flaky = _by_age(flaky)
         launches: dict[tuple[str, str], Failed] = {}
         for failed in flaky:
@@ -216,6 +234,7 @@ class _Lesson:
         rung: Rung,
     ) -> DeadEnd:
         first, row = support[0], REASONS[self.reason]
+        depends_on = first.failure.facts
         conditions = self._conjunction(numbers)
         return DeadEnd(
             id=self._identify(conditions, state, rung),
@@ -226,7 +245,8 @@ class _Lesson:
             rung=rung,
             suspects=suspects,
             observed=first.seen.assignment,
-            scope={name: self.facts.get(name) for name in row.facts if self.facts.get(name) is not None},
+            scope={name: self.facts[name] for name in depends_on if self.facts.get(name) is not None},
+            depends_on=depends_on,
             support=tuple(failed.seen.label for failed in support),
             does_not_matter=_varied(conditions, support),
             decisive=first.failure.decisive.text if first.failure.decisive else "",
