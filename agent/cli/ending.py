@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.cli.blocks import print_dead_ends
 from agent.cli.screen import print_command, print_indented
-from agent.errors import INTERRUPTED_EXIT_CODE, NothingWorksError, StorageError
+from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, NothingWorksError, StorageError
 from agent.home import Home
 from agent.mirror.tracking import default_artifact_root, default_tracking_uri, ui_command
 from agent.modelled import modelled_name
@@ -72,6 +72,8 @@ def _exit_code(ended: Ended, manifest: Manifest, console: Console) -> int:
     if not ended.stop.resumable:
         return 0
     console.print(f"\ngo on with: agent resume {manifest.settings.name}", style="bold")
+    if ended.stop.node_unusable:
+        return NodeUnusableError.exit_code
     if ended.stop.why.startswith(Reason.DISK_FULL.value):
         return StorageError.exit_code
     return 0 if "time budget" in ended.stop.why else INTERRUPTED_EXIT_CODE

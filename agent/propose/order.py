@@ -35,6 +35,8 @@ class Stop:
     nothing_works: bool = False
     resumable: bool = False
     """True when the study stopped before its budget was spent and may go on once the cause is mended."""
+    node_unusable: bool = False
+    """True when the node cannot be given another launch as it is."""
 
 
 @dataclass(frozen=True, slots=True)
