@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from agent.clean_evidence import clean_outcome, clean_record, launch_secrets
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter
 from agent.deadends.refutations import with_refutations
@@ -87,6 +88,7 @@ class Campaign:
         space = self.store.manifest.space
         self._charter = Charter(space, self.store.manifest.facts, self.store.manifest.inherited)
         self._sampler = Sampler(space)
+        self._secrets = launch_secrets(self.store.manifest.settings.engine, self.environment)
         self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
         self._savings = Savings(read_counts(self.store))
         self._history: tuple[tuple[int, Wishes], History] | None = None
@@ -185,9 +187,10 @@ class Campaign:
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            outcome = judge(trial, record, space, self._baseline(), interruptions)
-            ran = trial.model_copy(update={"work": observed_work(trial.work, record, space, facts)})
-            self._close(ran, with_refutations(outcome, ran, self.atlas(), space), record)
+            outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
+            cleaned = clean_record(record, self._secrets)
+            ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
+            self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
             if not record.leftovers.is_clean:
                 self._quarantine = quarantine_message(trial, record)
 

@@ -6,7 +6,7 @@ requested one stays visible beside it as a rewrite, and it is not launched again
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from agent.store.trial import Trial, Work
 from runners import EffectProof, Rewrite, RunRecord
@@ -49,6 +49,28 @@ def silent_rewrites(trials: Iterable[Trial], space: SearchSpace) -> Rewrites:
             elif _is_in_space(proof, space):
                 found[key] = proof
     return {key: proof for key, proof in found.items() if key not in kept}
+
+
+def contradictions(trial: Trial) -> tuple[Rewrite, ...]:
+    """Return everything that a trial asked for and did not get, also where what ran has no name in the space."""
+    told = {(each.parameter, each.requested) for each in trial.work.rewrites}
+    proofs = trial.record.effects if trial.record else ()
+    others = [
+        each for each in proofs if each.effective != each.requested and (each.parameter, each.requested) not in told
+    ]
+    return (*trial.work.rewrites, *(_rewrite(proof) for proof in others))
+
+
+def unproven(trials: Sequence[Trial], space: SearchSpace) -> dict[str, str]:
+    """Return parameter → why nobody can tell whether it took effect, of those that measured launches differ in."""
+    measured = [trial for trial in trials if trial.is_measured]
+    proven = {proof.parameter for trial in measured for proof in (trial.record.effects if trial.record else ())}
+    found: dict[str, str] = {}
+    for name in space.parameters:
+        is_varied = len({trial.work.resolved[name] for trial in measured}) > 1
+        if is_varied and name not in proven:
+            found[name] = "the space knows no proof" if name in space.unproven else "no launch showed the proof"
+    return found
 
 
 def rewritten(assignment: Assignment, rewrites: Rewrites) -> tuple[Assignment, tuple[Rewrite, ...]]:

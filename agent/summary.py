@@ -5,14 +5,16 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.deadends.atlas import Atlas
+from agent.effects import contradictions, unproven
 from agent.modelled import modelled_name
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
 from agent.reasons import Reason
 from agent.store.trial import Trial
+from runners.simulated_acceptance import simulated_length
 from search_spaces import Assignment
 
 
@@ -56,6 +58,12 @@ class StudySummary:
     """Name of the modelled node whose answers these are; empty where engines really ran."""
     unknown: tuple[Trial, ...] = ()
     """Failures that no rule recognises: the next rules to write."""
+    replaced: tuple[Trial, ...] = ()
+    """Trials that did not get everything that they asked for."""
+    unproven: Mapping[str, str] = field(default_factory=dict)
+    """Parameter → why nobody can tell whether it took effect."""
+    simulated_acceptance: float | None = None
+    """Tokens for each verify pass that the engine was told to pretend; None where drafts were really judged."""
 
     @property
     def gain(self) -> float | None:
@@ -106,6 +114,9 @@ def summarise(history: History, name: str) -> StudySummary:
         default=history.default,
         modelled=modelled_name(history.settings.engine, history.facts),
         unknown=tuple(trial for trial in everything if _is_unknown(trial)),
+        replaced=tuple(trial for trial in history.trials if contradictions(trial)),
+        unproven=unproven(history.trials, history.space),
+        simulated_acceptance=simulated_length(history.settings.engine),
     )
 
 

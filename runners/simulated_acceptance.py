@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runners.contract import Command, EffectProof, Measurement, TrialRequest
+from runners.contract import Command, EffectProof, EngineSettings, Measurement, TrialRequest
 from search_spaces import Scalar
 
 SIMULATE = "simulate_acceptance"
@@ -74,6 +74,12 @@ def simulated_acceptance(request: TrialRequest) -> SimulatedAcceptance:
     if isinstance(wanted, bool | str) or wanted < 1:
         raise SimulatedAcceptanceError(f"option {SIMULATE}={wanted}: expected tokens for each verify pass, 1 or more")
     return SimulatedAcceptance(bare, float(wanted))
+
+
+def simulated_length(settings: EngineSettings) -> float | None:
+    """Return the acceptance length that a study of these settings pretends, or None where it measures a real one."""
+    wanted = settings.options.get(SIMULATE)
+    return float(wanted) if isinstance(wanted, int | float) and not isinstance(wanted, bool) else None
 
 
 def _refuse_switches(request: TrialRequest) -> None:

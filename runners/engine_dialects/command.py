@@ -86,6 +86,35 @@ def unavailable_values(space: SearchSpace, accepted: EngineOptions) -> dict[str,
     return found
 
 
+def unsayable(options: Mapping[str, Scalar], variables: Mapping[str, str], accepted: EngineOptions) -> dict[str, str]:
+    """Return fixed option or variable, as it was written → why this version cannot be told it."""
+    found: dict[str, str] = {}
+    for name, value in options.items():
+        named = dict(_sayable(accepted.engine, *item) for item in canonical(accepted.engine, {name: value}).items())
+        try:
+            _spelled(named, accepted)
+        except OptionNotInVersionError as error:
+            found[name] = str(error)
+    for name, text in variables.items():
+        try:
+            check_variables({name: text}, accepted)
+        except OptionNotInVersionError as error:
+            found[name] = str(error)
+    return found
+
+
+def own_key(engine: str, option: str) -> str | None:
+    """Return the key of a study that says what this option would say, or None for an option of the engine's own.
+
+    An empty key stands for what the agent chooses itself: nobody has to say it.
+    """
+    dialect = DIALECTS[engine]
+    name = dialect.ALIASES.get(option, option)
+    if name in dialect.CHOSEN_BY_US:
+        return ""
+    return {dialect.MODEL: "model", dialect.TP_SIZE: "tp", dialect.DRAFT: "draft"}.get(name)
+
+
 def spellings(engine: str) -> dict[str, str]:
     """Return every version's spelling → our name, for messages of the engine that name an option.
 
