@@ -12,6 +12,7 @@ from typing import Protocol
 from agent.clean_evidence import clean_outcome, clean_record, launch_secrets
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter
+from agent.deadends.refutations import with_refutations
 from agent.effects import observed_work
 from agent.home import Home
 from agent.judge import judge, lost_task
@@ -20,12 +21,13 @@ from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.requests import request_of
-from agent.store.study_store import ASKED, BUDGET, StudyStore
+from agent.savings import Savings
+from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
+from agent.wishes import Wishes, read_counts, read_wishes
 from runners import Measurement, Runner, RunRecord
 from runners.cookies import kill_processes
 from runners.ray_pool import Lost, RayPool, Running
-from search_spaces import Assignment
 
 POLL_S = 0.2
 WISHES_S = 0.5
@@ -84,10 +86,11 @@ class Campaign:
 
     def __post_init__(self) -> None:
         space = self.store.manifest.space
-        self._charter = Charter(space, self.store.manifest.facts)
+        self._charter = Charter(space, self.store.manifest.facts, self.store.manifest.inherited)
         self._sampler = Sampler(space)
         self._secrets = launch_secrets(self.store.manifest.settings.engine, self.environment)
         self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
+        self._savings = Savings(read_counts(self.store))
         self._history: tuple[tuple[int, Wishes], History] | None = None
         self._quarantine: str | None = None
         """What a launch left behind that its clean-up could not remove: whatever ran beside it would not be itself."""
@@ -113,7 +116,13 @@ class Campaign:
     def _propose(self) -> Proposal:
         if time.monotonic() - self._wished_at > WISHES_S:
             self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
-        return propose(self.history(), self._sampler)
+        history = self.history()
+        history.refusals.clear()
+        proposal = propose(history, self._sampler)
+        launched = len(proposal.works) if isinstance(proposal, Launches) else 0
+        if self._savings.note(history.refusals, launched):
+            self.store.set_attribute(RULED_OUT, self._savings.counts())
+        return proposal
 
     def history(self) -> History:
         """Return the study as the proposer sees it; the same object as long as nothing has changed."""
@@ -128,7 +137,7 @@ class Campaign:
 
     def atlas(self) -> Atlas:
         """Return the map as the closed trials have it."""
-        return self._charter.chart(self.store.trials(), self.store.probes())
+        return self._charter.chart(self.store.trials(), self.store.probes(), self._wishes.forgotten_names)
 
     def abandon_in_flight(self) -> None:
         """End what is running and close it as interrupted: the work is queued again."""
@@ -179,9 +188,9 @@ class Campaign:
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
             outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
-            record = clean_record(record, self._secrets)
-            work = observed_work(trial.work, record, space, facts)
-            self._close(trial.model_copy(update={"work": work}), outcome, record)
+            cleaned = clean_record(record, self._secrets)
+            ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
+            self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
             if not record.leftovers.is_clean:
                 self._quarantine = quarantine_message(trial, record)
 
@@ -211,23 +220,6 @@ def quarantine_message(trial: Trial, record: RunRecord) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the user may change while a study runs."""
-
-    budget: int
-    """Launches at the top rung."""
-    asked: tuple[Assignment, ...]
-    """Assignments that are to be launched before anything else, oldest first."""
-
-
-def read_wishes(store: StudyStore) -> Wishes:
-    """Return the study's budget and the assignments the user asked for, as they are stored now."""
-    attributes = store.attributes()
-    asked = attributes.get(ASKED)
-    return Wishes(int(str(attributes.get(BUDGET) or 0)), tuple(asked) if isinstance(asked, list) else ())
-
-
 def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) -> History:
     """Return a stored study as the proposer and every reader see it."""
     return History(
@@ -240,4 +232,5 @@ def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) 
         atlas=atlas,
         budget=wishes.budget,
         asked=wishes.asked,
+        rechecks=wishes.rechecks,
     )

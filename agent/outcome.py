@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from agent.reasons import Policy, Reason
+from agent.deadends.dead_end import DeadEnd
+from agent.reasons import REASONS, Policy, Reason
 from runners import Frozen, LogLine, Phase
 
 
@@ -37,6 +38,13 @@ class Failure(Frozen):
     cure: str
     other_reasons: tuple[Reason, ...] = ()
     """Further candidates, most likely first."""
+    depends_on: tuple[str, ...] = ()
+    """Facts that this very failure hangs on, where its rule knows better than its reason; empty where it does not."""
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Names of the facts that the failure depends on."""
+        return self.depends_on or REASONS[self.reason].facts
 
 
 class Outcome(Frozen):
@@ -48,5 +56,7 @@ class Outcome(Frozen):
     For a probe: communication time of a verify pass in microseconds."""
     failure: Failure | None = None
     note: str = ""
+    refutes: tuple[DeadEnd, ...] = ()
+    """Dead ends that were confirmed until this trial passed in them, as the map had them then."""
     closed_at: datetime | None = None
     """When the trial was closed; set by the store, in the same write as the rest."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.campaign import history_of, read_wishes
-from agent.deadends.charter import chart
+from agent.campaign import history_of
+from agent.heritage import chart_of
 from agent.home import Home
 from agent.propose.history import History
 from agent.store.study_store import StudyStore
 from agent.studies import open_study
 from agent.summary import StudySummary, summarise
+from agent.wishes import read_wishes
 from runners.registry import make_runner
 
 
@@ -35,8 +36,8 @@ def read_study(home: Home, name: str | None, storage_url: str | None) -> Reading
         UsageError: when there is no such study.
     """
     store, tracking_uri = open_study(home, name, storage_url)
-    manifest = store.manifest
+    manifest, wishes = store.manifest, read_wishes(store)
     runner = make_runner(manifest.settings.engine.engine)
-    atlas = chart(store.trials(), store.probes(), manifest.space, manifest.facts)
-    history = history_of(store, runner, atlas, read_wishes(store))
+    atlas = chart_of(store, wishes)
+    history = history_of(store, runner, atlas, wishes)
     return Reading(store, tracking_uri, history)

@@ -70,6 +70,8 @@ class StudySpec(Frozen):
     storage: str | None = None
     tracking_uri: str | None = None
     ray_address: str | None = None
+    inherit: bool = True
+    """Whether the study starts from the dead ends of the earlier studies of its storage."""
     trials_per_node: int = Field(default=1, ge=1)
     """Trials at the same time."""
     _document: YamlDocument | None = PrivateAttr(default=None)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.asked_space import asked_space
-from agent.campaign import read_wishes
 from agent.errors import NodeUnusableError, UsageError
+from agent.heritage import inherited_by
 from agent.home import Home
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
@@ -26,6 +26,7 @@ from agent.spec import StudySpec
 from agent.store.manifest import Manifest
 from agent.store.storage_url import storage_file, storage_problem
 from agent.store.study_store import BUDGET, StudyStore, open_storage, study_names
+from agent.wishes import read_wishes
 from runners import EngineSettings, Workload
 from runners.ray_pool import address_problem
 from runners.registry import UnknownEngineError, make_runner
@@ -108,6 +109,8 @@ def start(plan: Plan, home: Home, console: Console) -> Ended:
         home.create()
     storage = open_storage(plan.storage_url)
     manifest = _with_free_name(plan, storage)
+    if plan.spec.inherit:
+        manifest = manifest.model_copy(update={"inherited": inherited_by(manifest, storage, plan.storage_url)})
     home.create()
     store = StudyStore.create(storage, plan.storage_url, manifest)
     store.set_attribute(BUDGET, plan.spec.budget)

@@ -96,7 +96,7 @@ def changes_from(default: Assignment, assignment: Assignment) -> str:
 
 def summarise(history: History, name: str) -> StudySummary:
     """Return the summary of a study."""
-    arms = _arms(history.trials)
+    arms = arms_of(history.trials)
     by_key = {arm.first.work.key: arm for arm in arms}
     outcomes = Counter(trial.outcome.kind.value for trial in history.trials if trial.outcome is not None)
     everything = (*history.trials, *history.probes)
@@ -131,7 +131,8 @@ def best_arm(arms: Sequence[Arm]) -> Arm | None:
     return max(repeated if len(repeated) >= 2 else arms, key=lambda arm: arm.mean, default=None)
 
 
-def _arms(trials: Sequence[Trial]) -> list[Arm]:
+def arms_of(trials: Sequence[Trial]) -> list[Arm]:
+    """Return the measured launches by their resolved assignment, in order of first measurement."""
     grouped: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.is_measured:

@@ -69,6 +69,7 @@ class _Launch:
         self._temp_dir = make_temp_dir(request.environment)
         self._env = engine_environment(request, command, self._temp_dir)
         self._shared_memory = SharedMemoryGuard()
+        self._is_port_taken = plan.port is not None and is_listening(plan.port)
         self._gpu_memory = GpuMemoryGuard(self._env) if request.settings.device == "cuda" else None
         self._log = LogFollower(self._log_path, self._on_line)
         self._warden = self._start_warden()
@@ -133,7 +134,7 @@ class _Launch:
     def _held_ports(self, pids: set[int]) -> tuple[int, ...]:
         """Return the engine's port if it is still listened on, unless by a process that is not of this launch."""
         port = self._plan.port
-        if port is None or not is_listening(port):
+        if port is None or self._is_port_taken or not is_listening(port):
             return ()
         holders = set(listeners(port))
         return (port,) if not holders or holders & pids else ()

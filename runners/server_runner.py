@@ -110,7 +110,8 @@ class ServerRunner(ABC):
 
     def command(self, request: TrialRequest) -> Command:
         """Return the exact command of a full launch, for the user to repeat it, on the engine's usual port."""
-        return self.server_command(request, self.usual_port)
+        acceptance = simulated_acceptance(request)
+        return acceptance.applied_to(self.server_command(acceptance.request, self.usual_port), self.name)
 
     def run(self, request: TrialRequest) -> RunRecord:
         """Launch the server, put it under load, stop it, and return the evidence."""

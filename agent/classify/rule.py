@@ -100,6 +100,8 @@ class Rule:
     """True where a harmless line is evidence together with the exit facts."""
     is_catch_all: bool = False
     """True for a rule that takes any exception: it does not count on a line that another rule knows."""
+    depends_on: tuple[str, ...] = ()
+    """The facts that this failure hangs on, where they are fewer than those of its reason."""
     own_policy: Policy | None = None
     """The policy where this failure obliges to less than its reason does, as one that may not repeat."""
 

@@ -91,6 +91,7 @@ def _failure(case: Case, hits: list[Hit], winner: Hit) -> Failure:
         policy=winner.rule.policy,
         cure=_cure(winner),
         other_reasons=_other_reasons(reason, hits),
+        depends_on=winner.rule.depends_on,
     )
 
 

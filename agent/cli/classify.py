@@ -73,6 +73,7 @@ def _as_dict(log: str, diagnosis: Diagnosis) -> dict[str, Any]:
             "policy": None,
             "cure": "",
             "other_reasons": [],
+            "depends_on": [],
         }
     return shared | clean_failure(failure).model_dump(mode="json")
 

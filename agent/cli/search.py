@@ -77,6 +77,9 @@ def _levels(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.option("--tracking-uri", help="MLflow server or store.  [default: MLFLOW_TRACKING_URI, or a file in the home]")
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
 @click.option("--trials-per-node", type=int, help="Trials at the same time.  [default: 1]")
+@click.option(
+    "--no-inherit", "inherit", flag_value=False, default=None, type=bool, help="Do not start from known dead ends."
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan and stop: nothing is written or launched.")
 @home_option
 @click.pass_context

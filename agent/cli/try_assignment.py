@@ -33,7 +33,7 @@ def command(values: tuple[str, ...], study: str | None, storage: str | None, hom
         changes[name] = history.space.parse_value(name, value)
     wanted = history.space.normalise({**(history.incumbent or history.default), **changes}, history.facts)
     history.space.check(wanted)
-    if history.admit(wanted, Kind.SEARCH, "asked for by the user") is None:
+    if history.admit(wanted, Kind.SEARCH, "asked for by the user", may_unlock=True) is None:
         raise UsageError(f"it would not be launched: {next(iter(history.ruled_out))} (see `agent deadends`)")
     store.set_attribute(ASKED, [*map(dict, history.asked), wanted])
     if history.spent >= history.budget:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
-from agent.deadends.learn import Learned, Suspicion
+from agent.deadends.evidence import RUNG_ORDER
+from agent.deadends.learn import Suspicion
+from agent.deadends.observation import Observation
 from search_spaces import Scalar
 
 
@@ -15,29 +17,46 @@ class Atlas:
     """All dead ends of a study. Immutable; a new trial gives a new atlas."""
 
     dead_ends: tuple[DeadEnd, ...] = ()
+    """Confirmed ones first."""
     suspicions: tuple[Suspicion, ...] = ()
     """What is not explained yet, for the experiments that would."""
-
-    @classmethod
-    def of(cls, learned: Sequence[Learned]) -> Atlas:
-        """Return the map of what each reason taught: confirmed dead ends first."""
-        dead_ends = [found for each in learned for found in each.confirmed]
-        dead_ends += [found for each in learned for found in (*each.suspected, *each.flaky)]
-        return cls(tuple(dead_ends), tuple(found for each in learned for found in each.suspicions))
 
     @property
     def confirmed(self) -> tuple[DeadEnd, ...]:
         """The dead ends that block wherever they match."""
-        return tuple(found for found in self.dead_ends if found.state is DeadEndState.CONFIRMED)
+        return self.in_state(DeadEndState.CONFIRMED)
+
+    @property
+    def stale(self) -> tuple[DeadEnd, ...]:
+        """Inherited dead ends that are to be re-checked."""
+        return self.in_state(DeadEndState.STALE)
+
+    def in_state(self, *states: DeadEndState) -> tuple[DeadEnd, ...]:
+        """Return the dead ends in one of these states."""
+        return tuple(found for found in self.dead_ends if found.state in states)
+
+    def find(self, wanted: str) -> DeadEnd | None:
+        """Return the dead end of this id, or None."""
+        return next((found for found in self.dead_ends if found.id == wanted), None)
 
     def match(self, assignment: Mapping[str, Scalar]) -> DeadEnd | None:
         """Return a dead end that forbids launching the assignment, or None."""
         return next((found for found in self.dead_ends if found.blocks(assignment)), None)
 
-    def match_confirmed(self, assignment: Mapping[str, Scalar]) -> DeadEnd | None:
-        """Return a confirmed dead end that the assignment lies in, or None: only these bind an experiment."""
-        return next((found for found in self.confirmed if found.blocks(assignment)), None)
+    def match_confirmed(self, assignment: Mapping[str, Scalar], about: str = "") -> DeadEnd | None:
+        """Return a confirmed dead end that the assignment lies in, or None: only these bind an experiment.
+
+        The one that the experiment is `about` (its id) does not bind it.
+        """
+        return next((found for found in self.confirmed if found.id != about and found.blocks(assignment)), None)
 
     def supported_by(self, label: str) -> tuple[DeadEnd, ...]:
         """Return the dead ends that a trial is evidence for."""
         return tuple(found for found in self.dead_ends if label in found.support)
+
+    def contradicted_by(self, seen: Observation) -> tuple[DeadEnd, ...]:
+        """Return the confirmed dead ends in which this trial passed: it refutes them."""
+        if not seen.passed:
+            return ()
+        reached = (found for found in self.confirmed if RUNG_ORDER[found.rung] <= RUNG_ORDER[seen.rung])
+        return tuple(found for found in reached if found.covers(seen.assignment, seen.visible))

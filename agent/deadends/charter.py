@@ -6,9 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agent.deadends.atlas import Atlas
+from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import Evidence
+from agent.deadends.inheritance import Heirloom
 from agent.deadends.learn import Learned, learn
 from agent.deadends.observation import Observation, observation_of
+from agent.deadends.refutations import refuted
+from agent.deadends.variants import Variants
 from agent.reasons import Reason
 from agent.store.trial import Trial
 from search_spaces import Facts, SearchSpace, matches_all
@@ -17,31 +21,57 @@ from search_spaces import Facts, SearchSpace, matches_all
 class Charter:
     """The map of a growing study."""
 
-    def __init__(self, space: SearchSpace, facts: Facts) -> None:
-        self._facts = facts
-        self._evidence = Evidence(space)
-        self._learned: dict[Reason, Learned] = {}
-        self._seen: set[tuple[str, int]] = set()
-        self._atlas = Atlas()
+    def __init__(self, space: SearchSpace, facts: Facts, inherited: Sequence[DeadEnd] = ()) -> None:
+        self._space, self._facts, self._inherited = space, facts, tuple(inherited)
         self.ruled_out: Counter[str] = Counter()
         """Candidates that were not launched, by why, since this process began."""
+        self._begin(frozenset())
 
-    def chart(self, trials: Sequence[Trial], probes: Sequence[Trial]) -> Atlas:
-        """Return the map of these trials, which must include all those of the call before."""
-        changed: set[Reason] = set()
+    def _begin(self, forgotten: frozenset[str]) -> None:
+        self._forgotten = forgotten
+        self._evidence = Evidence(self._space)
+        self._variants = Variants(self._space, self._facts)
+        self._heirlooms = [Heirloom(found) for found in self._inherited if found.id not in forgotten]
+        self._refuting: list[Trial] = []
+        self._learned: dict[Reason, Learned] = {}
+        self._seen: set[tuple[str, int]] = set()
+        self._atlas = self._drawn()
+
+    def chart(self, trials: Sequence[Trial], probes: Sequence[Trial], forgotten: frozenset[str] = frozenset()) -> Atlas:
+        """Return the map of these trials, which must include all those of the call before.
+
+        Args:
+            trials: Launches.
+            probes: Probes.
+            forgotten: Ids of dead ends, and labels of the trials behind them, that the user wants to be left out.
+        """
+        if forgotten != self._forgotten:
+            self._begin(forgotten)
+        touched: set[Reason] = set()
+        is_new = False
         for trial in (*probes, *trials):
             if not trial.counts or (trial.study, trial.number) in self._seen:
                 continue
             self._seen.add((trial.study, trial.number))
-            if (seen := observation_of(trial, self._evidence.space)) is not None:
-                self._evidence.add(seen)
-                changed |= self._touched_by(seen)
-        for reason in changed:
-            self._learned[reason] = learn(reason, self._evidence, self._facts)
-        if changed:
-            learned = [self._learned[reason] for reason in Reason if reason in self._learned]
-            self._atlas = Atlas.of(learned)
+            seen = observation_of(trial, self._space)
+            if seen is not None and not (seen.failure and seen.label in forgotten):
+                is_new = True
+                touched |= self._take(trial, seen)
+        for reason in touched:
+            known = [each.entry(self._facts) for each in self._heirlooms if each.explains]
+            self._learned[reason] = learn(reason, self._evidence, self._facts, known)
+        if is_new:
+            self._atlas = self._drawn()
         return self._atlas
+
+    def _take(self, trial: Trial, seen: Observation) -> set[Reason]:
+        """Take in a closed trial; return the reasons whose lesson it may change."""
+        self._evidence.add(seen)
+        self._variants.take(seen)
+        if trial.outcome is not None and trial.outcome.refutes:
+            self._refuting.append(trial)
+        told = {each.found.reason for each in self._heirlooms if each.take(seen)}
+        return {reason for reason in told if reason in self._evidence.reasons} | self._touched_by(seen)
 
     def _touched_by(self, seen: Observation) -> set[Reason]:
         """A failure touches its own reason; anything touches the reasons that are unclear or that it contradicts."""
@@ -54,7 +84,50 @@ class Charter:
             return True
         return any(matches_all(found.conditions, seen.assignment) for found in learned.confirmed)
 
+    def _drawn(self) -> Atlas:
+        """Put together what was inherited, learned and refuted; each id stands for one entry."""
+        learned = [self._learned[reason] for reason in Reason if reason in self._learned]
+        inherited = [each.entry(self._facts) for each in self._heirlooms]
+        own = [found for each in learned for found in (*each.confirmed, *each.suspected, *each.flaky)]
+        repeated = {
+            found.id
+            for each in learned
+            for found, why in zip(each.suspected, each.suspicions, strict=True)
+            if why.is_repeated
+        }
+        named = _named_once([*inherited, *own, *refuted(self._refuting, self._forgotten)])
+        with_escapes = (self._with_escapes(found, found.id in repeated) for found in named)
+        dead_ends = sorted(with_escapes, key=lambda found: found.state is not DeadEndState.CONFIRMED)
+        return Atlas(tuple(dead_ends), tuple(why for each in learned for why in each.suspicions))
 
-def chart(trials: Sequence[Trial], probes: Sequence[Trial], space: SearchSpace, facts: Facts) -> Atlas:
+    def _with_escapes(self, found: DeadEnd, is_repeated: bool) -> DeadEnd:
+        if found.state is not DeadEndState.CONFIRMED and not is_repeated:
+            return found
+        escapes = self._variants.escapes(found)
+        return found.model_copy(update={"escapes": escapes}) if escapes else found
+
+
+def _named_once(dead_ends: Sequence[DeadEnd]) -> list[DeadEnd]:
+    """Leave out what is said twice: an entry of the same state, reason and conditions; number ids that are taken."""
+    kept: dict[tuple[object, ...], DeadEnd] = {}
+    for found in dead_ends:
+        kept.setdefault((found.state, found.reason, found.conditions, found.rung), found)
+    uses: Counter[str] = Counter()
+    named = []
+    for found in kept.values():
+        uses[found.id] += 1
+        again = uses[found.id]
+        named.append(found if again == 1 else found.model_copy(update={"id": f"{found.id}-{again}"}))
+    return named
+
+
+def chart(
+    trials: Sequence[Trial],
+    probes: Sequence[Trial],
+    space: SearchSpace,
+    facts: Facts,
+    inherited: Sequence[DeadEnd] = (),
+    forgotten: frozenset[str] = frozenset(),
+) -> Atlas:
     """Return the map that the closed trials support."""
-    return Charter(space, facts).chart(trials, probes)
+    return Charter(space, facts, inherited).chart(trials, probes, forgotten)

@@ -42,7 +42,6 @@ def as_html(dead_ends: Sequence[DeadEnd], title: str) -> str:
 
 def _facts(found: DeadEnd) -> dict[str, str]:
     """Return what a reader wants to know of a dead end besides its conditions, by label; nothing is empty."""
-    scope = ", ".join(f"{name}={_short(value)}" for name, value in found.scope.items())
     facts = {
         "reason": f"{found.reason.value} ({found.state.value})",
         "seen in": " ".join(found.support),
@@ -50,9 +49,17 @@ def _facts(found: DeadEnd) -> dict[str, str]:
         _CODE: " ".join(found.decisive.split()),
         "cure": " ".join(found.cure.split()),
         "does not matter": ", ".join(found.does_not_matter),
-        "depends on": scope,
+        "instead": "; ".join(f"{escape} ({escape.why})" for escape in found.escapes),
+        "inherited from": f"study {found.origin}" if found.origin else "",
+        "only where": "; ".join(f"{name} in {', '.join(map(str, values))}" for name, values in found.within.items()),
+        "depends on": scope_words(found),
     }
     return {label: text for label, text in facts.items() if text}
+
+
+def scope_words(found: DeadEnd) -> str:
+    """Return the facts a dead end depends on, with the values it was seen with."""
+    return ", ".join(f"{name}={_short(value)}" for name, value in found.scope.items())
 
 
 def _markdown_block(found: DeadEnd) -> str:

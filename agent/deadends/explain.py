@@ -30,6 +30,10 @@ CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.1, Policy.RETRY_ONCE:
 """Odds that a first failure of this policy was chance and would not repeat."""
 SEEN_FLAKY = 5.0
 """By how much those odds rise for a reason of which one failure did not repeat."""
+NAMES_ITS_CAUSE = 0.2
+"""By how much those odds fall where the message names a parameter."""
+USUALLY_PASSES = 19.0
+"""How rare chance failures are: in some twenty launches one is expected, in some many more, in some none."""
 LEAST_SHARE = 0.02
 """Explanations with a smaller share are not worth an experiment and do not count as suspects."""
 
@@ -72,7 +76,9 @@ def explanations(failed: Failed, evidence: Evidence, unexplained: int, chance_od
     ]
 
 
-def chance_odds(causes: int, failures: int, launches: int, *, is_flaky: bool, policy: Policy) -> float:
+def chance_odds(
+    causes: int, failures: int, launches: int, *, policy: Policy, is_flaky: bool, has_blames: bool
+) -> float:
     """Return the odds that failures of one reason are chance, against conditions of their own.
 
     Chance explains them all at once, but each launch that did not fail counts against it; conditions explain each
@@ -82,16 +88,20 @@ def chance_odds(causes: int, failures: int, launches: int, *, is_flaky: bool, po
         causes: How many conjunctions it takes to cover the failures.
         failures: How many there are.
         launches: How many launches came as far, these failures included.
-        is_flaky: Whether a failure of the reason is known not to have repeated.
         policy: The policy of the reason.
+        is_flaky: Whether a failure of the reason is known not to have repeated.
+        has_blames: Whether all their messages name parameters.
     """
     if not failures or CHANCE[policy] == 0.0:
         return 0.0
-    rate = min(failures / launches, 0.999)
-    by_chance = failures * math.log(rate) + (launches - failures) * math.log(1.0 - rate)
+    by_chance = _log_beta(1.0 + failures, USUALLY_PASSES + launches - failures) - _log_beta(1.0, USUALLY_PASSES)
     by_causes = causes * math.log(NEW_CAUSE)
-    odds = CHANCE[policy] * (SEEN_FLAKY if is_flaky else 1.0)
+    odds = CHANCE[policy] * (SEEN_FLAKY if is_flaky else 1.0) * (NAMES_ITS_CAUSE if has_blames else 1.0)
     return odds * math.exp(max(-50.0, min(50.0, by_chance - by_causes)))
+
+
+def _log_beta(first: float, second: float) -> float:
+    return math.lgamma(first) + math.lgamma(second) - math.lgamma(first + second)
 
 
 _Weighed = tuple[float, tuple[int, ...], int]

@@ -13,8 +13,17 @@ from dataclasses import dataclass, field
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import RUNG_ORDER, Evidence, Failed
-from agent.deadends.explain import CHANCE, LEAST_SHARE, SEEN_FLAKY, Explanation, chance_odds, explanations
-from agent.reasons import REASONS, Reason
+from agent.deadends.explain import (
+    CHANCE,
+    LEAST_SHARE,
+    NAMES_ITS_CAUSE,
+    SEEN_FLAKY,
+    Explanation,
+    chance_odds,
+    explanations,
+)
+from agent.deadends.implied import Implications
+from agent.reasons import REASONS, Policy, Reason
 from runners import Rung
 from search_spaces import Comparison, Condition, Conjunction, Facts, Scalar, assignment_key
 
@@ -22,9 +31,7 @@ BELIEVED = 0.95
 """Share of the best explanation from which it is believed."""
 REPEATS_BY_CHANCE = 0.5
 """How likely a failure that was chance repeats all the same."""
-NAMES_ITS_CAUSE = 0.2
-"""By how much the odds of chance fall where the message names a parameter."""
-MOST_CHANCE = 0.02
+MOST_CHANCE = 0.01
 """Probability of chance up to which a failure counts as real."""
 
 
@@ -54,9 +61,9 @@ class Learned:
     """One for each suspected dead end, in the same order: what an experiment needs to know."""
 
 
-def learn(reason: Reason, evidence: Evidence, facts: Facts) -> Learned:
-    """Return the dead ends that the failures of a reason support."""
-    return _Lesson(reason, evidence, facts).learned()
+def learn(reason: Reason, evidence: Evidence, facts: Facts, known: Sequence[DeadEnd] = ()) -> Learned:
+    """Return the dead ends that the failures of a reason support, but for what `known` ones explain already."""
+    return _Lesson(reason, evidence, facts, known).learned()
 
 
 @dataclass
@@ -64,15 +71,19 @@ class _Lesson:
     reason: Reason
     evidence: Evidence
     facts: Facts
+    known: Sequence[DeadEnd]
     confirmed: list[tuple[int, ...]] = field(default_factory=list)
     odds: float = 0.0
     """Odds that chance causes the failures that are not explained yet."""
     _ids: set[str] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self._implications = Implications(self.evidence.space, self.facts)
+
     def learned(self) -> Learned:
         seen = self.evidence.reasons[self.reason]
         steady = [failed for failed in seen.failures if failed.index not in seen.flaky]
-        unexplained = seen.steady
+        unexplained = seen.steady & ~self._known_already()
         left = sorted(steady, key=lambda failed: failed.order)
         while True:  # what one failure explains may make another one clear
             before = unexplained
@@ -92,22 +103,36 @@ class _Lesson:
             suspicions=tuple(group[0] for group in suspicions.values()),
         )
 
+    def _explanations(self, failed: Failed, unexplained: int, odds: float = 0.0) -> list[Explanation]:
+        return self._implications.folded(explanations(failed, self.evidence, unexplained, odds))
+
+    def _known_already(self) -> int:
+        """Return the bits of the failures that an inherited dead end explains."""
+        mine = [found for found in self.known if found.reason is self.reason]
+        failures = self.evidence.reasons[self.reason].failures if mine else []
+        return sum(
+            1 << each.index
+            for each in failures
+            if any(found.covers(each.seen.assignment, each.seen.visible) for found in mine)
+        )
+
     def _chance_odds(self, left: Sequence[Failed], unexplained: int) -> float:
         seen = self.evidence.reasons[self.reason]
         causes, uncovered = 0, unexplained
         for failed in left:
             if uncovered >> failed.index & 1:
-                found = explanations(failed, self.evidence, uncovered)
+                found = self._explanations(failed, uncovered)
                 uncovered &= ~(self._covered(found[0].numbers) if found else 0) & ~(1 << failed.index)
                 causes += 1
         failures = unexplained.bit_count()
         policy = left[0].failure.policy if left else REASONS[self.reason].policy
         launches = failures + self.evidence.reached(self.reason)
-        return chance_odds(causes, failures, launches, is_flaky=bool(seen.flaky), policy=policy)
+        has_blames = all(failed.blames for failed in left if unexplained >> failed.index & 1)
+        return chance_odds(causes, failures, launches, policy=policy, is_flaky=bool(seen.flaky), has_blames=has_blames)
 
     def _explain(self, failed: Failed, unexplained: int) -> int:
         """Confirm the failure's best explanation where it is believed; return what is left to explain."""
-        found = explanations(failed, self.evidence, unexplained, self.odds)
+        found = self._explanations(failed, unexplained, self.odds)
         if not found or not self._is_believed(failed, found[0]):
             return unexplained
         self.confirmed.append(found[0].numbers)
@@ -152,7 +177,7 @@ class _Lesson:
     def _suspicions(self, left: Sequence[Failed], unexplained: int) -> dict[tuple[int, ...], list[Suspicion]]:
         groups: dict[tuple[int, ...], list[Suspicion]] = {}
         for failed in left:
-            found = explanations(failed, self.evidence, unexplained, self.odds)
+            found = self._explanations(failed, unexplained, self.odds)
             if found:
                 is_repeated = self._is_no_chance(failed, found[0].support)
                 suspicion = Suspicion(failed, tuple(found), is_repeated)
@@ -163,7 +188,7 @@ class _Lesson:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""
         seen = self.evidence.reasons[self.reason]
         flaky = [seen.failures[index] for index in seen.flaky]
-        flaky += [failed for failed in left if not explanations(failed, self.evidence, unexplained, self.odds)]
+        flaky += [failed for failed in left if not self._explanations(failed, unexplained, self.odds)]
         flaky = _by_age(flaky)
         launches: dict[tuple[str, str], Failed] = {}
         for failed in flaky:
@@ -181,6 +206,10 @@ class _Lesson:
         return self._dead_end(numbers, DeadEndState.SUSPECTED, support, self._suspects(group[0]), support[0].seen.rung)
 
     def _suspects(self, suspicion: Suspicion) -> tuple[str, ...]:
+        """Return what may belong to the cause: what a message of a reason that is dead at once blames, or all else."""
+        best = tuple(condition.parameter for condition in suspicion.best.conditions)
+        if suspicion.failed.failure.policy is Policy.DEAD_AT_ONCE and set(best) == suspicion.failed.blames:
+            return best
         named = {
             condition.parameter
             for each in suspicion.explanations
@@ -205,6 +234,7 @@ class _Lesson:
         rung: Rung,
     ) -> DeadEnd:
         first, row = support[0], REASONS[self.reason]
+        depends_on = first.failure.facts
         conditions = self._conjunction(numbers)
         return DeadEnd(
             id=self._identify(conditions, state, rung),
@@ -215,7 +245,8 @@ class _Lesson:
             rung=rung,
             suspects=suspects,
             observed=first.seen.assignment,
-            scope={name: self.facts.get(name) for name in row.facts if self.facts.get(name) is not None},
+            scope={name: self.facts[name] for name in depends_on if self.facts.get(name) is not None},
+            depends_on=depends_on,
             support=tuple(failed.seen.label for failed in support),
             does_not_matter=_varied(conditions, support),
             decisive=first.failure.decisive.text if first.failure.decisive else "",

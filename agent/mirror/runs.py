@@ -113,14 +113,13 @@ def _outcome_tags(trial: Trial, dead_ends: Sequence[str], secrets: frozenset[str
 
 
 def _failure_tags(failure: Failure, facts: Mapping[str, object]) -> dict[str, object]:
-    depends_on = REASONS[failure.reason].facts
     return {
         "reason": failure.reason.value,
         "phase": failure.phase.value,
         "rule": failure.rule,
         "blames": ", ".join(failure.blames),
         "decisive_line": shorten(_decisive_line(failure), schema.MAX_LINE),
-        **{f"scope.{name}": facts[name] for name in depends_on if name in facts},
+        **{f"scope.{name}": facts[name] for name in failure.facts if name in facts},
     }
 
 

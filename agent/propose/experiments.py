@@ -7,6 +7,7 @@ expected to tell: most where half of the shares say that it fails. It runs at th
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from agent.deadends.evidence import RUNG_ORDER
 from agent.deadends.explain import LEAST_SHARE, Explanation
 from agent.deadends.learn import BELIEVED, REPEATS_BY_CHANCE, Suspicion
-from agent.propose import collectives
+from agent.propose import collectives, thresholds
 from agent.propose.history import History
 from agent.propose.risk import Risk
 from agent.propose.second_launch import LARGEST_SHARE
@@ -37,7 +38,8 @@ def at_probe_rung(history: History) -> tuple[Work, ...]:
     """Return the probes that the map asks for, one for each unexplained failure, or nothing."""
     if collectives.is_searching(history) or collectives.room(history) <= 0:
         return ()
-    works = {work.identity: work for work in propose(history, Rung.PROBE)}
+    wanted = itertools.chain(propose(history, Rung.PROBE), thresholds.propose(history, Rung.PROBE))
+    works = {work.identity: work for work in wanted}
     return tuple(works.values())[: min(collectives.BATCH, collectives.room(history))]
 
 
@@ -46,7 +48,7 @@ def at_full_rung(history: History) -> Work | None:
     spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
     if spent >= LARGEST_SHARE * history.budget:
         return None
-    return next(propose(history, Rung.FULL), None)
+    return next(itertools.chain(propose(history, Rung.FULL), thresholds.propose(history, Rung.FULL)), None)
 
 
 def propose(history: History, rung: Rung) -> Iterator[Work]:

@@ -27,6 +27,17 @@ ATTEMPTS = 3
 CLOSED_ALREADY = "closed already"
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A candidate that lies in a dead end."""
+
+    dead_end: str
+    """Id of the dead end."""
+    rung: Rung
+    key: str
+    """Key of the assignment."""
+
+
 @dataclass(frozen=True)
 class History:
     """The study so far. Two equal histories give equal proposals."""
@@ -40,10 +51,14 @@ class History:
     atlas: Atlas
     budget: int
     asked: tuple[Assignment, ...] = ()
+    rechecks: Mapping[str, int] = field(default_factory=dict)
+    """Id of a dead end that the user wants to be checked again → how many such trials there are to be in all."""
     owner: Lease | None = None
     """The agent that runs the study now: what stopped an earlier one does not stop it. None: all count as one."""
     ruled_out: Counter[str] = field(default_factory=Counter)
     """Candidates that were not launched, by why: a tally for the reader, which no decision looks at."""
+    refusals: list[Refusal] = field(default_factory=list)
+    """Candidates that the map ruled out, in order: for the reader too."""
 
     @cached_property
     def launches(self) -> tuple[Trial, ...]:
@@ -158,6 +173,23 @@ class History:
         text = f"{self.settings.seed}/{purpose}/{counted}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
+    @cached_property
+    def _locked(self) -> frozenset[tuple[str, str]]:
+        """Locked values that no escape has opened: a launch or probe of theirs that passed would have."""
+        parameters = self.space.parameters
+        locked = {(name, repr(value)) for name, each in parameters.items() for value in each.locked}
+        if locked:
+            for trial in (*self.trials, *self.probes):
+                if trial.is_measured:
+                    visible = self.space.probe_parameters if trial.work.rung is Rung.PROBE else parameters
+                    locked -= {(name, repr(trial.work.resolved[name])) for name in visible}
+        return frozenset(locked)
+
+    def locked_value(self, point: Mapping[str, Scalar]) -> str | None:
+        """Return a value of the point that no step may propose but an escape, in words, or None."""
+        name = next((each for each in point if (each, repr(point[each])) in self._locked), None)
+        return None if name is None else f"{name}={point[name]} is tried as an escape only"
+
     def admit(
         self,
         candidate: Mapping[str, Scalar],
@@ -166,10 +198,20 @@ class History:
         base: Assignment | None = None,
         *,
         about: str = "",
+        repeat: int = 0,
+        may_unlock: bool = False,
     ) -> Work | None:
         """Return the candidate as work, or None when it must not or need not be launched (and tally why).
 
-        `about` names the dead end that an experiment is about: suspicions do not stand in its way.
+        Args:
+            candidate: A complete assignment.
+            kind: Why it would run.
+            stage: Which step proposes it, in words.
+            base: The working assignment it was changed from.
+            about: Reason or id of the dead end that an experiment is about: suspicions do not stand in its way, nor
+                does the dead end of this id.
+            repeat: Number of the repeat, for work of which this kind was closed before.
+            may_unlock: True for an escape and for what the user asks for: locked values are allowed.
         """
         requested = self.space.normalise(candidate, self.facts)
         resolution = self.runner.resolve(requested, self.settings.engine, self.facts)
@@ -183,16 +225,20 @@ class History:
             stage=stage,
             base=base,
             about=about,
+            repeat=repeat,
         )
-        why = resolution.error or self.space.violation(requested, self.facts) or self._why_not(work)
+        locked = None if may_unlock else self.locked_value(requested)
+        why = resolution.error or self.space.violation(requested, self.facts) or locked or self._why_not(work)
         if why is not None:
             self.ruled_out[why] += 1
             return None
         return work
 
     def _why_not(self, work: Work) -> str | None:
-        known = self.atlas.match_confirmed if work.about else self.atlas.match
-        if (dead_end := known(work.resolved)) is not None:
+        atlas, point = self.atlas, work.resolved
+        dead_end = atlas.match_confirmed(point, work.about) if work.about else atlas.match(point)
+        if dead_end is not None:
+            self.refusals.append(Refusal(dead_end.id, work.rung, work.key))
             return dead_end.id
         if work.identity in (self.probed if work.kind is Kind.PROBE else self.identities):
             return CLOSED_ALREADY

@@ -1,16 +1,27 @@
 """The order of search: which step speaks next. Each step is a file of its own and knows nothing of the others.
 
-1. what the user asked for with `agent try`;  2. a base that works, then the baseline without speculation;
-3. second launches that a failure's policy asks for;  4. the collectives, searched at the probe rung;
-5. one change at a time from the best known;  6. model-based search over what survived;
-7. repeats of the baseline and the best few, with the last share of the budget.
+1. what the user asked for with `agent try` or `agent deadends --recheck`;  2. a base that works, then the baseline
+without speculation;  3. second launches that a failure's policy asks for, and inherited dead ends that are stale;
+4. the collectives, searched at the probe rung, escapes from what is dead there, and experiments on the map;
+5. the launch expected to improve most, times the chance that it works;  6. with the last share of the budget repeats of
+what noise does not tell apart, launches for the map, and further improvement. README.md says how a launch is chosen.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.propose import base, collectives, contenders, experiments, improve, model_based, second_launch
+from agent.propose import (
+    base,
+    collectives,
+    contenders,
+    escapes,
+    experiments,
+    improve,
+    model_based,
+    rechecks,
+    second_launch,
+)
 from agent.propose.history import History
 from agent.reasons import Policy
 from agent.store.trial import Kind, Trial, Work
@@ -46,9 +57,11 @@ def propose(history: History, sampler: model_based.Sampler) -> Proposal:
     """Return what to run next. `sampler` is only a cache: a fresh one gives the same answer."""
     if (stopped := _stopped_by(history)) is not None:
         return None if _in_flight(history) else stopped
+    if probes := rechecks.asked_probes(history):  # they cost no launch of the budget
+        return Launches(probes)
     if history.spent >= history.budget:
         return None if _in_flight(history) else Stop("the budget is spent")
-    if (asked := _asked(history)) is not None:
+    if (asked := _asked(history) or rechecks.asked_launch(history)) is not None:
         return Launches((asked,))
     return _explore(history, sampler)
 
@@ -59,13 +72,12 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
     for step in (second_launch.of_starting_points, base.baseline, second_launch.of_probes):
         if (work := step(history)) is not None:
             return Launches((work,))
-    if probes := collectives.propose(history):
-        return Launches(probes)
-    if probes := experiments.at_probe_rung(history):
-        return Launches(probes)
+    for batch in (rechecks.stale_probes, collectives.propose, escapes.probes, experiments.at_probe_rung):
+        if probes := batch(history):
+            return Launches(probes)
     if _in_flight(history) and collectives.is_searching(history):
         return None
-    if (work := _launch(history, sampler)) is not None:
+    if (work := rechecks.stale_launch(history) or escapes.launch(history) or _launch(history, sampler)) is not None:
         return Launches((work,))
     return None if _in_flight(history) else Stop("every assignment of the space is closed or ruled out")
 
@@ -90,7 +102,7 @@ def _find_base(history: History) -> Proposal:
 
 def _asked(history: History) -> Work | None:
     for assignment in history.asked:
-        if (work := history.admit(assignment, Kind.SEARCH, "asked for by the user")) is not None:
+        if (work := history.admit(assignment, Kind.SEARCH, "asked for by the user", may_unlock=True)) is not None:
             return work
     return None
 

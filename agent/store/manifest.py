@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from agent.deadends.dead_end import DeadEnd
 from agent.settings import StudySettings
 from runners import Frozen
 from search_spaces import SearchSpace
@@ -19,3 +20,5 @@ class Manifest(Frozen):
     facts: Mapping[str, object]
     """Facts of the node on which the study was created."""
     created_at: datetime
+    inherited: tuple[DeadEnd, ...] = ()
+    """Dead ends taken over from earlier studies of the storage, as they were when this one was created."""

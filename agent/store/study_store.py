@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
+FORGOTTEN, RECHECKS, RULED_OUT = "forgotten", "rechecks", "ruled_out"
 _PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/]*@")
 
 
@@ -191,7 +192,7 @@ class StudyStore:
         self._storage.set_trial_state_values(trial_id, state, values)
 
     def attributes(self) -> dict[str, object]:
-        """Return the mutable attributes of the study: budget, owner, assignments the user asked for."""
+        """Return the mutable attributes of the study: budget, owner, and what the user wishes for."""
         with storage_errors(self.url):
             return self._storage.get_study_user_attrs(self._ids[self.name])
 

@@ -48,7 +48,8 @@ class Work(Frozen):
     base: Assignment | None = None
     """The known-good assignment it was changed from, where there is one."""
     about: str = ""
-    """Reason of the failures that an experiment explores; empty for everything else."""
+    """What an experiment is about: the reason of the failures it explores, the id of the dead end it checks again, or
+    `escape of ID`; empty for everything else."""
 
     @cached_property
     def key(self) -> str:

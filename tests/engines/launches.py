@@ -114,6 +114,17 @@ def shared_memory_names() -> set[str]:
 
 
 def is_mapped(name: str) -> bool:
-    """True for a segment that some process uses: then it is another program's, which runs beside the test."""
-    needle = str(SHM_ROOT / name).encode()
-    return any(needle in (read_bytes(str(maps)) or b"") for maps in Path("/proc").glob("[0-9]*/maps"))
+    """True for a segment that some process uses: then it is another program's, which runs beside the test.
+
+    By its inode: a semaphore is mapped before it has its name.
+    """
+    try:
+        inode = str((SHM_ROOT / name).stat().st_ino).encode()
+    except FileNotFoundError:
+        return True  # gone by now, so somebody took care of it
+    prefix = f"{SHM_ROOT}/".encode()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        lines = (read_bytes(str(maps)) or b"").splitlines()
+        if any(prefix in line and line.split(maxsplit=5)[4] == inode for line in lines):
+            return True
+    return False

@@ -129,20 +129,25 @@ def test_ids_of_dead_ends_are_unique(evidence: tuple[SearchSpace, list[Trial]]) 
     assert len(set(ids)) == len(ids)
 
 
-def test_a_message_that_leaves_no_doubt_is_believed_at_once() -> None:
-    """Policy dead_at_once with a blamed parameter needs no second failure."""
-    trials = numbered(
-        [(point(), Rung.FULL, PASSED), (point(backend="b"), Rung.FULL, failed(Reason.UNSUPPORTED_ARCH, "backend"))]
-    )
-    (found,) = charted(trials, small_space()).dead_ends
-    assert (found.state, str(found)) == (DeadEndState.CONFIRMED, "backend = b")
+def test_what_a_message_leaves_no_doubt_of_is_dead_at_once_and_confirmed_elsewhere() -> None:
+    """Policy dead_at_once: the blamed value is ruled out everywhere, and confirmed by a failure beside other values."""
+    rows = [(point(), Rung.FULL, PASSED), (point(backend="b"), Rung.FULL, failed(Reason.UNSUPPORTED_ARCH, "backend"))]
+    (found,) = charted(numbered(rows), small_space()).dead_ends
+    assert (found.state, str(found)) == (DeadEndState.SUSPECTED, "backend = b")
+    assert found.blocks(point(backend="b", draft=0, graph=0, expert=True))
+    rows.append((point(backend="b", draft=0, graph=0, expert=True), Rung.FULL, rows[1][2]))
+    (found,) = charted(numbered(rows), small_space()).confirmed
+    assert str(found) == "backend = b"
 
 
-def test_a_failure_that_may_be_flaky_is_only_suspected_until_it_repeats() -> None:
-    """Policy confirm_once: one failure suspects, a second one confirms."""
+def test_a_failure_that_may_be_flaky_is_only_suspected_until_it_repeats_elsewhere() -> None:
+    """Policy confirm_once: one failure suspects, and so does its repeat; beside other values it confirms."""
     rows = [(point(), Rung.FULL, PASSED), (point(backend="b"), Rung.FULL, failed(Reason.ASSERTION, "backend"))]
     assert [found.state for found in charted(numbered(rows), small_space()).dead_ends] == [DeadEndState.SUSPECTED]
-    assert [found.state for found in charted(numbered([*rows, rows[1]]), small_space()).dead_ends] == [
+    again = charted(numbered([*rows, rows[1]]), small_space())
+    assert [found.state for found in again.dead_ends] == [DeadEndState.SUSPECTED]
+    elsewhere = (point(backend="b", draft=0, graph=0, expert=True), Rung.FULL, rows[1][2])
+    assert [found.state for found in charted(numbered([*rows, elsewhere]), small_space()).dead_ends] == [
         DeadEndState.CONFIRMED
     ]
 
@@ -209,8 +214,8 @@ def test_a_pass_of_a_probe_does_not_refute_what_only_a_launch_shows() -> None:
         (point(backend="b"), Rung.FULL, failed(Reason.UNSUPPORTED_ARCH, "backend")),
         (point(backend="b"), Rung.PROBE, PASSED),
     ]
-    (found,) = charted(numbered(rows), small_space()).confirmed
-    assert str(found) == "backend = b"
+    (found,) = charted(numbered(rows), small_space()).dead_ends
+    assert (str(found), found.rung, found.contradicting) == ("backend = b", Rung.FULL, ())
 
 
 def test_failures_of_the_harness_and_unknown_ones_open_no_dead_end() -> None:
@@ -237,13 +242,13 @@ def test_a_threshold_is_not_lowered_by_a_failure_with_another_cause() -> None:
 
 
 def test_the_order_in_which_a_message_names_the_blamed_does_not_matter() -> None:
-    """The same conjunction is one entry, and its two failures confirm each other."""
+    """The same conjunction is one entry, and both failures support it."""
     rows = [
         (point(backend="b", draft=3), Rung.FULL, failed(Reason.ASSERTION, "backend", "draft")),
-        (point(backend="b", draft=3), Rung.FULL, failed(Reason.ASSERTION, "draft", "backend")),
+        (point(backend="b", draft=3, graph=0, expert=True), Rung.FULL, failed(Reason.ASSERTION, "draft", "backend")),
     ]
     (found,) = charted(numbered(rows), small_space()).dead_ends
-    assert (str(found), found.state) == ("backend = b ∧ draft = 3", DeadEndState.CONFIRMED)
+    assert (str(found), found.support) == ("backend = b ∧ draft = 3", ("#0", "#1"))
 
 
 def test_failures_that_name_no_parameter_rule_out_next_to_nothing_that_works() -> None:
@@ -260,7 +265,7 @@ def test_failures_that_name_no_parameter_rule_out_next_to_nothing_that_works() -
         atlas = study.history().atlas
         working = [point for point in points if truth.outcome(point, Rung.FULL).failure is None]
         shares.append(sum(atlas.match(point) is not None for point in working) / len(working))
-    assert statistics.fmean(shares) <= 0.01
+    assert statistics.fmean(shares) <= 0.01, shares
 
 
 def _random_pair(space: SearchSpace, generator: random.Random) -> tuple[Condition, ...]:

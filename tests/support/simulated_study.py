@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from agent.deadends.charter import Charter
+from agent.deadends.dead_end import DeadEnd
+from agent.deadends.refutations import with_refutations
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
@@ -42,6 +44,9 @@ class SimulatedStudy:
     seed: int = 0
     slots: int = 1
     asked: tuple[Assignment, ...] = ()
+    inherited: tuple[DeadEnd, ...] = ()
+    rechecks: Mapping[str, int] = field(default_factory=dict)
+    forgotten: frozenset[str] = frozenset()
     runner: Runner = field(default_factory=PlantedRunner)
     judge: Judge | None = None
     """What comes of a launch; by default what the truth says."""
@@ -51,7 +56,7 @@ class SimulatedStudy:
     on_proposal: Callable[[History, Proposal], None] | None = None
 
     def __post_init__(self) -> None:
-        self._charter = Charter(self.space, self.facts)
+        self._charter = Charter(self.space, self.facts, self.inherited)
         self._sampler = Sampler(self.space)
         self._in_flight: list[tuple[Trial, ...]] = [
             (trial,) for trial in (*self.trials, *self.probes) if not trial.is_closed
@@ -87,9 +92,10 @@ class SimulatedStudy:
             runner=self.runner,
             trials=trials,
             probes=probes,
-            atlas=self._charter.chart(trials, probes),
+            atlas=self._charter.chart(trials, probes, self.forgotten),
             budget=self.budget,
             asked=self.asked,
+            rechecks=self.rechecks,
             owner=self.lease,
         )
 
@@ -142,13 +148,15 @@ class SimulatedStudy:
         kept = self.probes if trial.work.kind is Kind.PROBE else self.trials
         before = sum(other.is_closed and other.work.identity == trial.work.identity for other in kept)
         outcome, record = self.answer(trial, before)
+        atlas = self._charter.chart(self.trials, self.probes, self.forgotten)
+        outcome = with_refutations(outcome, trial, atlas, self.space)
         kept[trial.number] = _closed(trial, outcome, record)
 
     def answer(self, trial: Trial, before: int) -> tuple[Outcome, RunRecord]:
         """Return what comes of a launch; `before` counts the closed ones of its identity."""
         judged = self.judge(trial, before) if self.judge else None
         outcome = judged or self.truth.outcome(trial.work.resolved, trial.work.rung)
-        return outcome, record_of(outcome)
+        return outcome, record_of(outcome, trial.work.rung)
 
 
 def full_launches(study: SimulatedStudy) -> list[Work]:

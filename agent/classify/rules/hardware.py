@@ -41,6 +41,8 @@ RULES = (
         blames=("allreduce",),
         cure="A table keyed by compute capability has no row for this GPU: choose another backend, or a newer engine.",
         source="SGLang 0.5.3 to 0.5.13 torch_symm_mem.py; triton 2.x and 3.0 NVIDIA back end, ComputeCapability tables",
+        # A table in the software's own code: a newer toolkit or driver adds no row to it.
+        depends_on=("gpu_arch", "engine_version"),
     ),
     Rule(
         code="K010",

@@ -1,0 +1,74 @@
+"""The map as a table: one row for each dead end, before the blocks that say more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agent.cli.blocks import COLOURS
+from agent.deadends.dead_end import DeadEnd, DeadEndState
+from agent.savings import saved_s, typical_s
+from agent.wishes import read_counts
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from agent.reading import Reading
+
+SHOWN = (DeadEndState.CONFIRMED, DeadEndState.STALE)
+"""States that are shown unless all are asked for: what blocks, and what is to be checked again."""
+ROOMY = 110
+"""Columns from which a terminal has room for the trials too; the blocks below the table name them in any case."""
+WIDE = 200
+"""Columns of a table that goes into a file or a pipe."""
+
+
+def print_map(reading: Reading, dead_ends: Sequence[DeadEnd], console: Console) -> None:
+    """Print the table, and how many dead ends of the other states there are."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    history, ruled_out = reading.history, read_counts(reading.store)
+    typical = typical_s(history.trials, history.probes)
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    width = console.width if console.is_terminal else WIDE
+    for title in ("id", "what fails", "reason", "state", *(["seen in"] if width >= ROOMY else [])):
+        table.add_column(title, no_wrap=title in ("id", "reason", "state"), overflow="fold")
+    for title in ("spent", "saved"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for found in dead_ends:
+        saved = saved_s(ruled_out.get(found.id, {}), typical)
+        words: tuple[str, ...] = (found.id, str(found), found.reason.value, found.state.value)
+        words += (seen_in(found),) if width >= ROOMY else ()
+        cells = [Text(word) for word in (*words, _time(found.seconds), _time(saved))]
+        cells[3].stylize(COLOURS[found.state])
+        table.add_row(*cells)
+    if dead_ends:
+        _print_table(table, console, width)
+    left_out = Counter(each.state.value for each in history.atlas.dead_ends if each not in dead_ends)
+    if left_out:
+        numbers = ", ".join(f"{number} {state}" for state, number in left_out.items())
+        console.print(f"not shown: {numbers} (agent deadends --all)", soft_wrap=True)
+
+
+def _print_table(table: Table, console: Console, width: int) -> None:
+    before, console.width = console.width, width
+    console.print(table)
+    console.width = before
+
+
+def seen_in(found: DeadEnd, most: int = 4) -> str:
+    """Return the labels of the trials that failed like this, the first few, and the study it came from."""
+    labels = [*found.support[:most], *([f"and {len(found.support) - most} more"] if len(found.support) > most else [])]
+    if found.origin is not None:
+        labels.append(f"study {found.origin.study}")
+    return " ".join(labels)
+
+
+def _time(seconds: float) -> str:
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.1f} s"

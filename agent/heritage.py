@@ -1,0 +1,50 @@
+"""What a new study takes over from the earlier ones of its storage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.deadends.atlas import Atlas
+from agent.deadends.charter import chart
+from agent.deadends.dead_end import DeadEnd
+from agent.deadends.inheritance import Ancestor, inherit
+from agent.store.manifest import Manifest
+from agent.store.study_store import StudyStore, study_names
+from agent.wishes import Wishes, read_wishes
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
+
+def chart_of(store: StudyStore, wishes: Wishes) -> Atlas:
+    """Return the map of a stored study: what it inherited and what its trials taught, without what is forgotten."""
+    manifest, forgotten = store.manifest, wishes.forgotten_names
+    return chart(store.trials(), store.probes(), manifest.space, manifest.facts, manifest.inherited, forgotten)
+
+
+def inherited_by(manifest: Manifest, storage: BaseStorage, url: str) -> tuple[DeadEnd, ...]:
+    """Return the dead ends of the storage's other studies of the same engine on the same kind of device.
+
+    Raises:
+        StorageError: when one of them cannot be read.
+    """
+    others = (name for name in study_names(storage) if name != manifest.settings.name)
+    stores = (StudyStore(storage, url, name) for name in others)
+    ancestors = [_ancestor(store, manifest) for store in stores if _is_related(store.manifest, manifest)]
+    return inherit(ancestors, manifest.space, manifest.facts)
+
+
+def _is_related(one: Manifest, other: Manifest) -> bool:
+    mine, yours = one.settings.engine, other.settings.engine
+    return (mine.engine, mine.device, one.space.engine) == (yours.engine, yours.device, other.space.engine)
+
+
+def _ancestor(store: StudyStore, manifest: Manifest) -> Ancestor:
+    older = store.manifest
+    return Ancestor(
+        name=store.name,
+        space=older.space,
+        facts=older.facts,
+        dead_ends=chart_of(store, read_wishes(store)).dead_ends,
+        is_alike=dict(older.settings.engine.options) == dict(manifest.settings.engine.options),
+    )
