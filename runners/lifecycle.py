@@ -66,12 +66,13 @@ class _Launch:
         self._phases = PhaseTracker(self._folder / "phases.jsonl", plan.phase_patterns, request.deadlines)
         self._log_path = self._folder / "engine.log"
         self._log_path.write_bytes(b"")
-        self._temp_dir = make_temp_dir(request.environment)
-        self._env = engine_environment(request, command, self._temp_dir)
         self._shared_memory = SharedMemoryGuard()
         self._is_port_taken = plan.port is not None and is_listening(plan.port)
-        self._gpu_memory = GpuMemoryGuard(self._env) if request.settings.device == "cuda" else None
+        self._gpu_memory = _gpu_guard(request, command)
         self._log = LogFollower(self._log_path, self._on_line)
+        # Last, since only a warden that knows the folder removes it when this process is killed.
+        self._temp_dir = make_temp_dir(request.environment)
+        self._env = engine_environment(request, command, self._temp_dir)
         self._warden = self._start_warden()
         self._watch = Watch(self._env, self._log_path, self._temp_dir, self._living)
         self._deaths = DeathWatch(plan.essential) if plan.essential else None
@@ -284,3 +285,9 @@ class _Launch:
 
     def _listen_until_gone(self, timeout_s: float) -> None:
         self._warden.listen_until(lambda: self._warden.is_gone, timeout_s)
+
+
+def _gpu_guard(request: TrialRequest, command: Command) -> GpuMemoryGuard | None:
+    if request.settings.device != "cuda":
+        return None
+    return GpuMemoryGuard({**request.environment, **command.env})

@@ -90,7 +90,8 @@ class ServerSession:
         log = self._folder / "load-client.log"
         argv = load_command(self._job, self._folder)
         environment = {**watch.environment, "PYTHONPATH": str(OUR_SOURCES)}
-        client = WardenClient(argv, environment, cwd=self._folder, log_path=log, temp_dir=watch.temp_dir)
+        own_folder = watch.temp_dir / "load-client"  # not the launch's: this warden may remove it
+        client = WardenClient(argv, environment, cwd=self._folder, log_path=log, temp_dir=own_folder)
         try:
             self._wait_for_client(client, watch, log)
         finally:

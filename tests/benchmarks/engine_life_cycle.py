@@ -179,23 +179,15 @@ KINDS: dict[str, Callable[[Path, Path], tuple[TrialRequest, RunRecord]]] = {
 
 def end(kind: str, engine: Path, folder: Path) -> End:
     """Launch to this kind of end and look for what is left."""
-    before, folders_before = shared_memory_names(), temp_folders()
-    request, record = KINDS[kind](engine, folder)
+    before, temporary = shared_memory_names(), folder / "tmp"
+    temporary.mkdir()
+    os.environ["TMPDIR"] = str(temporary)  # launches make their folders in here, so that nobody else's are counted
+    request, record = KINDS[kind](engine, folder / "artifacts")
     failure = classify(record).failure
     left = left_behind(request, record, before)
-    left += [f"folder {path}" for path in sorted(temp_folders() - folders_before)]
+    left += [f"folder {path}" for path in sorted(temporary.iterdir())]
     left += [f"socket {path}" for path in sockets_in(record.env.get("TMPDIR", ""))]
     return End(kind, record.exit.cause, failure.reason.value if failure else "measured", record.wall_s, tuple(left))
-
-
-def temp_folders() -> set[str]:
-    """Return the temporary folders of launches that belong to no living process of another program."""
-    return {str(path) for path in Path("/tmp").glob("agent-*") if path.is_dir() and not _is_in_use(path)}  # noqa: S108
-
-
-def _is_in_use(folder: Path) -> bool:
-    needle = f"TMPDIR={folder}".encode()
-    return any(needle in (read_bytes(str(path)) or b"").split(b"\0") for path in Path("/proc").glob("[0-9]*/environ"))
 
 
 def sockets_in(folder: str) -> list[str]:
@@ -246,7 +238,7 @@ def ends(given: tuple[Path, Path | None], launches: int) -> None:
     engine, record = given
     found = []
     for number in range(launches):
-        with tempfile.TemporaryDirectory(prefix="life-") as folder:
+        with tempfile.TemporaryDirectory(prefix="life-", dir="/tmp") as folder:
             found.append(end(list(KINDS)[number % len(KINDS)], engine, Path(folder)))
         _note(record, asdict(found[-1]))
     for kind in dict.fromkeys(each.kind for each in found):
