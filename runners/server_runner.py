@@ -125,7 +125,7 @@ class ServerRunner(ABC):
             except (ValueError, EngineNotUsableError) as error:
                 return _refused(request, str(error), started)
             record = self._launch(acceptance.request, command, port)
-            if attempt == PORT_ATTEMPTS or not _is_port_clash(record):
+            if attempt == PORT_ATTEMPTS or not (_is_port_clash(record) and record.leftovers.is_clean):
                 break
             Path(record.log_path or "").rename(Path(request.artifact_dir) / f"engine.attempt-{attempt}.log")
         proofs = tuple(self.effects(request, _lines(record))) + acceptance.proofs
