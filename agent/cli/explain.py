@@ -41,6 +41,7 @@ def command(trial: str, study: str | None, as_json: bool, storage: str | None, h
 
 def _content(explained: TrialExplanation) -> dict[str, object]:
     from agent.deadends.observation import trial_label
+    from agent.effects import contradictions
 
     trial = explained.trial
     outcome, record = trial.outcome, trial.record
@@ -53,6 +54,10 @@ def _content(explained: TrialExplanation) -> dict[str, object]:
         "assignment": trial.work.resolved,
         "base": explained.base,
         "changes": explained.changes,
+        "replaced": [
+            {"parameter": each.parameter, "asked": each.requested, "ran": each.resolved, "why": each.why}
+            for each in contradictions(trial)
+        ],
         "outcome": outcome.kind.value if outcome else None,
         "value": outcome.value if outcome else None,
         "reason": failure.reason.value if failure else None,
@@ -78,9 +83,15 @@ def _content(explained: TrialExplanation) -> dict[str, object]:
 
 
 def _lines(explained: TrialExplanation) -> list[str]:
+    from agent.effects import contradictions
+
     content = _content(explained)
     what = _words(explained.changes) or "the same as its base"
     lines = [f"{content['trial']} {content['kind']}: {content['stage']}", f"  ran: {what}", *_ending(explained)]
+    lines += [
+        f"  asked for {_words({each.parameter: each.requested})}, ran {each.resolved}: {each.why}"
+        for each in contradictions(explained.trial)
+    ]
     lines += [f"  taught: dead end {found.id} ({found.state.value}): {found}" for found in explained.taught]
     lines += [f"  refuted: dead end {found.id}: {found}" for found in explained.refuted]
     if explained.causes:

@@ -7,7 +7,7 @@ import math
 import random
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -77,13 +77,22 @@ class History:
 
     @cached_property
     def identities(self) -> frozenset[str]:
-        """Identities of the launches that are closed or in flight: none of them may run again."""
-        return frozenset(trial.work.identity for trial in self.launches)
+        """Identities of the launches that are closed or in flight, as asked and as ran: none of them may run again."""
+        return frozenset(each for trial in self.launches for each in (trial.work.identity, trial.work.asked_identity))
 
     @cached_property
     def probed(self) -> frozenset[str]:
-        """Identities of the probes that are closed or in flight."""
-        return frozenset(probe.work.identity for probe in self.probes if probe.counts or not probe.is_closed)
+        """Identities of the probes that are closed or in flight, as they ran."""
+        return frozenset(probe.work.identity for probe in self._probes_that_count)
+
+    @cached_property
+    def _closed_probes(self) -> frozenset[str]:
+        """The same, and as they were asked for: where another value ran, asking again would run it again."""
+        return self.probed | {probe.work.asked_identity for probe in self._probes_that_count}
+
+    @property
+    def _probes_that_count(self) -> Iterator[Trial]:
+        return (probe for probe in self.probes if probe.counts or not probe.is_closed)
 
     @cached_property
     def interruptions(self) -> Counter[str]:
@@ -103,6 +112,11 @@ class History:
     def silent_rewrites(self) -> Rewrites:
         """Values that the engine was seen to replace: asking for one means asking for the other."""
         return silent_rewrites(self.trials, self.space)
+
+    @cached_property
+    def _probe_rewrites(self) -> Rewrites:
+        """The same for a probe. What only a probe showed says nothing about the engine: launches look at their own."""
+        return silent_rewrites((*self.trials, *self.probes), self.space)
 
     @cached_property
     def measured(self) -> Mapping[str, Assignment]:
@@ -215,7 +229,9 @@ class History:
         """
         requested = self.space.normalise(candidate, self.facts)
         resolution = self.runner.resolve(requested, self.settings.engine, self.facts)
-        resolved, observed = rewritten(resolution.assignment, self.silent_rewrites)
+        resolved, observed = rewritten(
+            resolution.assignment, self._probe_rewrites if kind is Kind.PROBE else self.silent_rewrites
+        )
         work = Work(
             kind=kind,
             rung=Rung.PROBE if kind is Kind.PROBE else Rung.FULL,
@@ -240,7 +256,8 @@ class History:
         if dead_end is not None:
             self.refusals.append(Refusal(dead_end.id, work.rung, work.key))
             return dead_end.id
-        if work.identity in (self.probed if work.kind is Kind.PROBE else self.identities):
+        closed = self._closed_probes if work.kind is Kind.PROBE else self.identities
+        if work.identity in closed or work.asked_identity in closed:
             return CLOSED_ALREADY
         if self.interruptions[work.identity] >= ATTEMPTS:
             return "interrupted three times"

@@ -59,8 +59,16 @@ class Work(Frozen):
     @cached_property
     def identity(self) -> str:
         """Return the key of (resolved assignment, kind, repeat index)."""
+        return self._identity_of(self.key)
+
+    @cached_property
+    def asked_identity(self) -> str:
+        """Return the same of what was asked for: it differs where the engine ran something else."""
+        return self._identity_of(assignment_key(self.requested))
+
+    def _identity_of(self, key: str) -> str:
         kind = "first" if self.kind in FIRST_LAUNCHES else self.kind.value
-        return f"{self.key}/{kind}/{self.repeat}"
+        return f"{key}/{kind}/{self.repeat}"
 
     def again(self, kind: Kind, repeat: int, stage: str, base: Assignment | None = None) -> Work:
         """Return another launch of the same assignment. (`model_copy` would keep the cached identity of this one.)"""

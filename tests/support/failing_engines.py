@@ -1,10 +1,10 @@
-"""Engines for tests of how a search ends: one that never works, and one whose launches last until they are ended."""
+"""Engines for tests of how a search ends: never, only when told to, or with every secret in its log."""
 
 from __future__ import annotations
 
 import sys
 
-from runners import Command, RunRecord, TrialRequest
+from runners import Command, EffectProof, Exit, Phase, RunRecord, TrialRequest
 from runners.launch_plan import LaunchPlan
 from runners.lifecycle import launch
 from tests.support.synthetic_engine import SyntheticEngine, failed_record, measured
@@ -41,3 +41,29 @@ while os.path.exists(path):
     print("held", flush=True)
     time.sleep(0.05)
 """
+
+
+class LeakyEngine(SyntheticEngine):
+    """Prints every secret that it gets to see: a launch with experts apart fails with a line that has them all."""
+
+    def command(self, request: TrialRequest) -> Command:
+        """Return a command with the secrets in it."""
+        options = [word for name, value in request.settings.options.items() for word in (f"--{name}", str(value))]
+        return Command(argv=("serve", *options), env=dict(request.settings.variables))
+
+    def run(self, request: TrialRequest) -> RunRecord:
+        """Answer, or fail, with a log that repeats the command and the user's own secret."""
+        command = self.command(request)
+        seen = [*command.argv, *command.env.values(), request.environment.get(INHERITED, "")]
+        record = failed_record(request, f"RuntimeError: 401 for {' '.join(seen)}")
+        record = record.model_copy(update={"argv": command.argv, "env": command.env})
+        if request.assignment["expert_parallel"] is True:
+            return record
+        line = record.excerpt[-1].text
+        proof = EffectProof(parameter="draft_length", requested="asked", effective="ran", evidence=line)
+        update = {"exit": Exit(code=0), "phase": Phase.STOP, "measurement": measured(request), "effects": (proof,)}
+        return record.model_copy(update=update)
+
+
+INHERITED = "HUB_API_KEY"
+"""A secret of the user's own environment."""
