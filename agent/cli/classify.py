@@ -71,8 +71,9 @@ def _as_dict(log: str, diagnosis: Diagnosis) -> dict[str, Any]:
             "policy": None,
             "cure": "",
             "other_reasons": [],
+            "depends_on": [],
         }
-    return shared | failure.model_dump(mode="json")
+    return shared | failure.model_dump(mode="json") | {"depends_on": list(failure.facts)}
 
 
 def _print(log: str, diagnosis: Diagnosis) -> None:

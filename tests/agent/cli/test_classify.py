@@ -18,6 +18,7 @@ KEYS = [
     "confidence",
     "cure",
     "decisive",
+    "depends_on",
     "log",
     "note",
     "other_reasons",
