@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from agent.clean_evidence import clean_outcome, clean_record, launch_secrets
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter
 from agent.deadends.refutations import with_refutations
+from agent.effects import observed_work
 from agent.home import Home
 from agent.judge import judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
@@ -86,9 +88,12 @@ class Campaign:
         space = self.store.manifest.space
         self._charter = Charter(space, self.store.manifest.facts, self.store.manifest.inherited)
         self._sampler = Sampler(space)
+        self._secrets = launch_secrets(self.store.manifest.settings.engine, self.environment)
         self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
         self._savings = Savings(read_counts(self.store))
         self._history: tuple[tuple[int, Wishes], History] | None = None
+        self._quarantine: str | None = None
+        """What a launch left behind that its clean-up could not remove: whatever ran beside it would not be itself."""
 
     def run(self) -> Stop:
         """Run the study until its proposer stops it, somebody interrupts it, or its time is up."""
@@ -96,6 +101,8 @@ class Campaign:
             if self.interruption:
                 self.abandon_in_flight()
                 return Stop(f"interrupted by {self.interruption}", resumable=True)
+            if self._quarantine is not None and not self.in_flight:
+                return Stop(self._quarantine, resumable=True, node_unusable=True)
             if self.deadline is not None and time.monotonic() > self.deadline and not self.in_flight:
                 return Stop("the time budget is spent", resumable=True)
             proposal = self._propose() if self._may_start() else None
@@ -145,7 +152,7 @@ class Campaign:
 
     def _may_start(self) -> bool:
         in_time = self.deadline is None or time.monotonic() <= self.deadline
-        return in_time and len(self.in_flight) < self.slots
+        return in_time and self._quarantine is None and len(self.in_flight) < self.slots
 
     def _start(self, works: Sequence[Work]) -> None:
         cookie = secrets.token_hex(16)
@@ -178,10 +185,14 @@ class Campaign:
                 self._close(trial, lost_task(result.why), None)
             return
         for trial, record in zip(trials, result, strict=True):
+            space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            outcome = judge(trial, record, self.store.manifest.space, self._baseline(), interruptions)
-            outcome = with_refutations(outcome, trial, self.atlas(), self.store.manifest.space)
-            self._close(trial, outcome, record)
+            outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
+            cleaned = clean_record(record, self._secrets)
+            ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
+            self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
+            if not record.leftovers.is_clean:
+                self._quarantine = quarantine_message(trial, record)
 
     def _close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> None:
         closed = self.store.close(trial, outcome, record)
@@ -194,6 +205,19 @@ class Campaign:
         baselines = (trial for trial in self.store.trials() if trial.work.kind is Kind.BASELINE and trial.is_measured)
         first = next(baselines, None)
         return first.record.measurement if first and first.record else None
+
+
+def quarantine_message(trial: Trial, record: RunRecord) -> str:
+    """Return why nothing more is launched on a node, and what to do there."""
+    left = record.leftovers
+    parts = [f"process {pid}" for pid in left.processes]
+    parts += [f"shared memory {name}" for name in left.shared_memory]
+    parts += [f"{left.gpu_memory_bytes / 2**30:.1f} GiB of GPU memory"] if left.gpu_memory_bytes else []
+    parts += [f"port {port}" for port in left.ports] + list(left.folders)
+    return (
+        f"node {record.node or 'unknown'} is quarantined: launch #{trial.number} left {', '.join(parts)}, which could "
+        "not be removed, so the next launch would not be measured alone. Remove it, then resume"
+    )
 
 
 def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) -> History:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.observation import trial_label
+from agent.effects import contradictions
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
 from agent.store.trial import Kind, Trial
@@ -103,6 +104,9 @@ class LiveView:
             (f"{_seconds(trial):>6}  ", "dim"),
         )
         self._print(head, Text(self._changes(trial)))
+        for each in contradictions(trial):
+            text = f"{each.parameter}={each.requested} ran as {each.resolved}: {each.why}"
+            self._print(Text(" " * INDENT), Text(_cut(text), "yellow"))
         if evidence := _evidence(trial):
             self._print(Text(" " * INDENT), Text(evidence, "dim"))
 
@@ -165,6 +169,10 @@ def _evidence(trial: Trial) -> str:
     if outcome.failure is None:
         return ""
     line = outcome.failure.decisive.text.strip() if outcome.failure.decisive else "no line tells why"
+    return _cut(line)
+
+
+def _cut(line: str) -> str:
     return line if len(line) <= EVIDENCE_CHARS else f"{line[:EVIDENCE_CHARS]}…"
 
 

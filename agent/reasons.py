@@ -156,10 +156,15 @@ _ROWS = (
         Reason.DRAFT_MISMATCH,
         Policy.DEAD_AT_ONCE,
         "The draft is accepted almost never: it works and is useless.",
-        ("model", "engine_version"),
+        ("model", "draft_model", "engine_version"),
     ),
     ReasonRow(Reason.HOST_OOM, Policy.RETRY_ONCE, "The host's memory ran out.", ("memory_bytes", "num_ranks", "model")),
-    ReasonRow(Reason.MODEL_LOAD, Policy.DEAD_AT_ONCE, "The model's or draft's files cannot be loaded.", ("model",)),
+    ReasonRow(
+        Reason.MODEL_LOAD,
+        Policy.DEAD_AT_ONCE,
+        "The model's or draft's files cannot be loaded.",
+        ("model", "draft_model"),
+    ),
     ReasonRow(
         Reason.PORT_OR_STALE_PROCESS,
         Policy.RETRY_OURS,

@@ -6,8 +6,9 @@ Masking errs on the side of hiding, with one exception: a plural count such as `
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 MASK = "***"
 
@@ -16,7 +17,7 @@ _SECRET_NAME = re.compile(_SECRET_WORDS, re.IGNORECASE)
 _NOT_SECRET = re.compile(r"TOKENI[SZ]|TOKEN_?-?MAP|KEYWORD|MONKEY", re.IGNORECASE)
 _STRONG_NAME = re.compile(r"KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL|TOKEN(?!S)", re.IGNORECASE)
 _COUNT = re.compile(r"[-+]?[\d.,_]+(e[-+]?\d+)?[kKmMgG]?|auto|none|null|true|false|", re.IGNORECASE)
-_URL_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*://[^\s/:@'\"]*):[^\s/@'\"]+@")
+_URL_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*://[^\s/:@'\"]*):(?P<password>[^\s/@'\"]+)@")
 _BEARER = re.compile(r"(\bBearer\s+)[^\s'\",]+", re.IGNORECASE)
 _UNNAMED = re.compile(r"hf_|bearer ", re.IGNORECASE)
 _HUB_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}")
@@ -32,6 +33,8 @@ _IN_TEXT = re.compile(
 )
 _SHORTEST_LITERAL = 6
 """A secret shorter than this is not searched for in free text: it would hit innocent words."""
+_SHORTEST_INHERITED = 12
+"""The same for the variables of the user's own environment, which were not given to the engine on purpose."""
 
 
 def is_secret_name(name: str) -> bool:
@@ -84,10 +87,46 @@ def redact_json(value: object, name: str = "") -> object:
 
 
 def secrets_of(argv: Sequence[str] = (), env: Mapping[str, str] | None = None) -> frozenset[str]:
-    """Return the secret values of a command, to be masked wherever else they turn up (a log repeats its flags)."""
-    found = [value for name, value in (env or {}).items() if is_secret(name, value)]
+    """Return the secret values of a command, to be masked wherever else they turn up (a log repeats its flags).
+
+    The passwords of its URLs, and what stands under secret keys of its JSON texts, are among them.
+    """
+    variables = env or {}
+    found = [value for name, value in variables.items() if is_secret(name, value)]
     _walk_argv(argv, found.append)
+    for text in (*argv, *variables.values()):
+        found += [match["password"] for match in _URL_PASSWORD.finditer(text)]
+        found += _json_secrets(text)
     return frozenset(found)
+
+
+def environment_secrets(environment: Mapping[str, str]) -> frozenset[str]:
+    """Return the secret values of a user's environment, which an engine inherits and may print.
+
+    A word or a path that stands under such a name by chance is left out: it would be masked in every log.
+    """
+    found = secrets_of((), environment)
+    return frozenset(text for text in found if len(text) >= _SHORTEST_INHERITED and not text.startswith("/"))
+
+
+def _json_secrets(text: str) -> list[str]:
+    if not text.lstrip().startswith("{"):
+        return []
+    try:
+        return list(_secret_items(json.loads(text), ""))
+    except ValueError:
+        return []
+
+
+def _secret_items(value: object, name: str) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _secret_items(item, str(key))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _secret_items(item, name)
+    elif isinstance(value, str) and is_secret(name, value):
+        yield value
 
 
 def _redact_line(line: str) -> str:
@@ -99,10 +138,10 @@ def _redact_line(line: str) -> str:
 
 def _walk_argv(argv: Sequence[str], on_secret: Callable[[str], object]) -> list[str]:
     clean: list[str] = []
-    flag = ""
+    flag, has_value = "", False
     for item in argv:
         name, equals, value = item.partition("=")
-        is_value = bool(flag) and not item.startswith("--")
+        is_value = bool(flag) and not item.startswith("-" if has_value else "--")  # some options take several
         if is_value and is_secret(flag, item):
             on_secret(item)
             clean.append(MASK)
@@ -111,7 +150,9 @@ def _walk_argv(argv: Sequence[str], on_secret: Callable[[str], object]) -> list[
             clean.append(f"{name}={MASK}")
         else:
             clean.append(redact_text(item))
-        flag = "" if is_value or equals or not item.startswith("-") else item
+        has_value = is_value
+        if not is_value:
+            flag = "" if equals or not item.startswith("-") else item
     return clean
 
 

@@ -7,23 +7,40 @@ from collections.abc import Mapping
 
 from agent.deadends.documents import as_html, as_json, as_markdown
 from agent.deadends.observation import trial_label
+from agent.effects import contradictions
+from agent.redaction import is_secret, redact_argv, redact_text
 from agent.requests import request_of
 from agent.store.manifest import Manifest
 from agent.store.trial import Trial
 from agent.summary import Arm, StudySummary
 from runners import Runner
+from runners.engine_dialects import EngineNotUsableError
 
 
 def reproduce_command(runner: Runner, trial: Trial, manifest: Manifest) -> str:
-    """Return the shell line that launches a trial's assignment once more, variables first."""
-    command = runner.command(request_of(trial, manifest, environment={}))
+    """Return the shell line that launches a trial's assignment once more, variables first.
+
+    Where the engine is gone that would have to be asked for its words, it is the line that was launched.
+    """
+    try:
+        command = runner.command(request_of(trial, manifest, environment={}))
+    except EngineNotUsableError:
+        ran = trial.record
+        return command_line(ran.argv, ran.env) if ran else ""
     return command_line(command.argv, command.env)
 
 
 def command_line(argv: tuple[str, ...], env: Mapping[str, str]) -> str:
-    """Return an argument list and its variables as one line that a POSIX shell reads the same way."""
-    variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(env.items())]
-    return " ".join([*variables, shlex.join(argv)])
+    """Return an argument list and its variables as one line that a POSIX shell reads the same way.
+
+    A secret variable is taken from the shell that the line is pasted into; a secret argument is masked.
+    """
+    variables = [f"{name}={_shell_value(name, value)}" for name, value in sorted(env.items())]
+    return " ".join([*variables, shlex.join(redact_argv(argv))])
+
+
+def _shell_value(name: str, value: str) -> str:
+    return f'"${name}"' if is_secret(name, value) else shlex.quote(redact_text(value))
 
 
 def as_report(summary: StudySummary, command: str | None) -> str:
@@ -32,9 +49,27 @@ def as_report(summary: StudySummary, command: str | None) -> str:
     if command is not None:
         lines += ["", "## The command that repeats the best", "", f"    {command}"]
     lines += ["", "## Dead ends", "", as_markdown(summary.atlas.dead_ends)]
+    if summary.replaced:
+        lines += ["", "## What the engine replaced", "", *(f"- {line}" for line in _replaced(summary.replaced)), ""]
+    if summary.unproven:
+        shown = (f"- `{name}`: {why}" for name, why in summary.unproven.items())
+        lines += ["", "## Not proven to take effect", "", *shown, ""]
     if summary.unknown:
         lines += ["", "## The next rules to write", "", *(f"- {_unknown(trial)}" for trial in summary.unknown), ""]
     return "\n".join(lines)
+
+
+def _replaced(trials: tuple[Trial, ...]) -> list[str]:
+    """Return what was asked for, what ran, in which trials, and what shows it; the same replacement once."""
+    seen: dict[tuple[str, str, str], tuple[list[str], str]] = {}
+    for trial in trials:
+        for each in contradictions(trial):
+            labels, _ = seen.setdefault((each.parameter, str(each.requested), str(each.resolved)), ([], each.why))
+            labels.append(trial_label(trial))
+    return [
+        f"`{name}={asked}` ran as `{ran}` in {' '.join(labels)}: {why.strip()}"
+        for (name, asked, ran), (labels, why) in seen.items()
+    ]
 
 
 def _unknown(trial: Trial) -> str:
@@ -65,6 +100,8 @@ def headline(summary: StudySummary) -> list[str]:
     ]
     if summary.modelled:
         lines.append(f"modelled node {summary.modelled}: nothing was launched, every figure is the model's")
+    if summary.simulated_acceptance is not None:
+        lines.append(simulated_note(summary.simulated_acceptance))
     if summary.best is None:
         return [*lines, "nothing was measured"]
     lines.append(f"best: {_arm(summary, summary.best)}")
@@ -74,6 +111,11 @@ def headline(summary: StudySummary) -> list[str]:
     if summary.gain is not None:
         lines.append(f"gain: {summary.gain:.2f}× the baseline ({summary.gain - 1:+.1%}); verdict: {summary.verdict}")
     return lines
+
+
+def simulated_note(length: float) -> str:
+    """Return the sentence that labels a study whose engine only pretends to judge drafts."""
+    return f"acceptance is simulated, {length:g} tokens for each verify pass: the figures of speculation are not real"
 
 
 def _arm(summary: StudySummary, arm: Arm) -> str:

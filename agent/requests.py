@@ -7,9 +7,25 @@ from collections.abc import Mapping
 from agent.classify.registry import decisive_patterns
 from agent.store.manifest import Manifest
 from agent.store.trial import Trial
-from runners import Deadlines, TrialRequest
+from runners import Deadlines, Phase, TrialRequest
 
 DEADLINES = Deadlines(phase_default_s=120.0, no_progress_s=45.0)
+SERVER_DEADLINES = Deadlines(
+    phase_s={
+        Phase.SPAWN: 300.0,  # imports from a cold disk, in three processes one after another
+        Phase.INIT_DISTRIBUTED: 600.0,
+        Phase.LOAD_WEIGHTS: 3600.0,
+        Phase.COMPILE: 1800.0,
+        Phase.CAPTURE_GRAPHS: 1800.0,  # kernels are compiled in here on a first start
+        Phase.SERVE: 7200.0,
+        Phase.STOP: 120.0,
+    },
+    phase_default_s=900.0,
+    no_progress_s=120.0,
+    stop_s=20.0,
+)
+"""For servers with real models: what hangs shows itself by silence, long before the deadline of its phase."""
+SERVERS = ("sglang", "vllm")
 
 
 def request_of(trial: Trial, manifest: Manifest, environment: Mapping[str, str]) -> TrialRequest:
@@ -31,7 +47,7 @@ def request_of(trial: Trial, manifest: Manifest, environment: Mapping[str, str])
         options=space.options(assignment),
         variables=space.environment(assignment),
         workload=manifest.settings.workload,
-        deadlines=DEADLINES,
+        deadlines=SERVER_DEADLINES if manifest.settings.engine.engine in SERVERS else DEADLINES,
         decisive_patterns=decisive_patterns(),
         cookie=trial.cookie,
         environment=environment,

@@ -5,18 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
 
 from agent.errors import UsageError
 from agent.home import name_problem
+from agent.redaction import redact_json
 from runners import Frozen
 from search_spaces import Scalar, SpecificationError, YamlDocument, nearest, plain_message
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SHOWN_CHARS = 60
 """How much of a wrong value a message repeats."""
+
+
+def _as_text(value: object) -> object:
+    """A number in YAML is the text that the engine reads; what YAML takes for true and false would not be."""
+    if isinstance(value, bool):
+        raise ValueError("write it in quotes, as the engine is to read it")
+    return str(value) if isinstance(value, int | float) else value
 
 
 class StudySpec(Frozen):
@@ -47,6 +57,16 @@ class StudySpec(Frozen):
     """Values that must not be tried."""
     options: Mapping[str, Scalar] = Field(default_factory=dict)
     """Fixed flags of the engine, long name without dashes → value."""
+    environment: Mapping[str, Annotated[str, BeforeValidator(_as_text)]] = Field(default_factory=dict)
+    """Fixed environment variables of the engine, on top of the user's own."""
+    model: str | None = None
+    """Model that a server serves: a folder, or a name of a hub."""
+    draft: str | None = None
+    """Draft model for speculation: a folder, or a name of a hub."""
+    engine_python: str | None = None
+    """Python of the environment that holds the engine, or the folder of that environment."""
+    base_cmd: str | tuple[str, ...] | None = None
+    """The command that the user runs today: where the search starts, and what stays fixed."""
     storage: str | None = None
     tracking_uri: str | None = None
     ray_address: str | None = None
@@ -71,6 +91,14 @@ class StudySpec(Frozen):
         if name is not None and (problem := name_problem(name)):
             raise ValueError(problem)
         return name
+
+    @field_validator("environment")
+    @classmethod
+    def _are_variables(cls, variables: Mapping[str, str]) -> Mapping[str, str]:
+        for name in variables:
+            if not _VARIABLE.fullmatch(name):
+                raise ValueError(f"'{name}' is no name of a variable: letters, digits and '_'")
+        return variables
 
     @field_validator("concurrency")
     @classmethod
@@ -121,13 +149,13 @@ def load_spec(path: Path | None, overrides: Mapping[str, object]) -> StudySpec:
 
 
 def _option(key: str) -> str:
-    return "--" + {"options": "option"}.get(key, key.replace("_", "-"))
+    return "--" + {"options": "option", "environment": "env"}.get(key, key.replace("_", "-"))
 
 
 def _problem(kind: str, error: Mapping[str, object]) -> str:
     """Return what pydantic found, with the value (not all of a long one) and in the words of somebody who typed it."""
     if kind == "extra_forbidden":
         return f"is not a key of a study: {nearest(str(error['loc'][0]), StudySpec.model_fields)}"  # type: ignore[index]
-    shown, message = repr(error["input"]), str(error["msg"])
+    shown, message = repr(redact_json(error["input"], str(error["loc"][-1]))), str(error["msg"])  # type: ignore[index]
     shown = shown if len(shown) <= SHOWN_CHARS else f"{shown[:SHOWN_CHARS]}…"
     return f"{shown}: {plain_message(message)}"

@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.asked_space import asked_space
 from agent.deadends.dead_end import DeadEndState
 from agent.errors import NodeUnusableError, UsageError
 from agent.heritage import inherited_by
@@ -17,6 +20,7 @@ from agent.home import Home
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
 from agent.redaction import redact_url
+from agent.server import Server, asked_server, check_fixed, with_engine_of_command
 from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
 from agent.spec import StudySpec
@@ -27,7 +31,7 @@ from agent.wishes import read_wishes
 from runners import EngineSettings, Workload
 from runners.ray_pool import address_problem
 from runners.registry import UnknownEngineError, make_runner
-from search_spaces import Scalar, SearchSpace, SpecificationError, load_space
+from search_spaces import load_space
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -46,6 +50,8 @@ class Plan:
     manifest: Manifest
     storage_url: str
     tracking_uri: str
+    server: Server | None = None
+    """What the installed engine was found to be, for studies of a server."""
 
     @property
     def session(self) -> SessionOptions:
@@ -59,26 +65,27 @@ class Plan:
 
 
 def make_plan(spec: StudySpec, home: Home) -> Plan:
-    """Check a specification against itself, its space and the node. Nothing is written.
+    """Check a specification against itself, its space, its engine and the node. Nothing is written.
 
     Raises:
         SpecificationError, UsageError: what is wrong and what to do.
         NodeUnusableError: the node's facts cannot be read, or its Ray cannot be reached.
     """
+    spec = with_engine_of_command(spec)
     modelled = asked_node(spec)
-    space = _narrowed_space(spec, modelled[0].space if modelled else None)
+    _check_engine(spec)
+    server = asked_server(spec, os.environ)
+    whole = modelled[0].space if modelled else server.space if server else load_space(spec.space or spec.engine)
+    space = asked_space(spec, whole, server)
     home.check()
     _check_addresses(spec)
-    facts = modelled[0].facts if modelled else node_facts(spec)
+    facts = modelled[0].facts if modelled else node_facts(spec, server)
+    engine = engine_settings(spec, facts, server, modelled[1] if modelled else None)
+    if server is not None:
+        check_fixed(spec, engine, space)
     settings = StudySettings(
         name=spec.name or _plain(spec.engine),
-        engine=EngineSettings(
-            engine=spec.engine,
-            num_ranks=int(str(facts["num_ranks"])),
-            device=str(facts["device"]),
-            options=spec.options,
-            node_model=str(modelled[1]) if modelled else None,
-        ),
+        engine=engine,
         space=modelled[0].name if modelled else spec.space or spec.engine,
         workload=Workload(
             concurrency=spec.concurrency,
@@ -90,7 +97,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
         seed=spec.seed,
     )
     manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC))
-    return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home))
+    return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server)
 
 
 def start(plan: Plan, home: Home, console: Console) -> Ended:
@@ -146,9 +153,12 @@ def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[S
     return StudyStore(storage, url, wanted), tracking
 
 
-def node_facts(spec: StudySpec) -> dict[str, object]:
-    """Return the facts of this node, with the device and the number of ranks that the study will use."""
-    command = [sys.executable, "-m", "runners.node_facts"]
+def node_facts(spec: StudySpec, server: Server | None = None) -> dict[str, object]:
+    """Return the facts of this node, with the device and the number of ranks that the study will use.
+
+    Software and model are those of the server's own environment, where there is one.
+    """
+    command = [sys.executable, "-m", "runners.node_facts", *(server.paths if server else ())]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=FACTS_TIMEOUT_S, check=True)
         facts: dict[str, object] = json.loads(done.stdout)
@@ -160,39 +170,33 @@ def node_facts(spec: StudySpec) -> dict[str, object]:
     device = spec.device or ("cuda" if num_gpus else "cpu")
     if device == "cuda" and not num_gpus:
         raise spec.error("this node has no GPU that its driver shows: leave it away", "device", "cuda")
-    ranks = spec.tp or (num_gpus if device == "cuda" else CPU_RANKS)
-    return {
-        **facts,
-        "device": device,
-        "num_ranks": ranks,
-        "engine_version": f"{spec.engine} (torch {facts.get('torch')})",
-    }
+    ranks = spec.tp or (server.num_ranks if server else None) or (num_gpus if device == "cuda" else CPU_RANKS)
+    ours = {"device": device, "num_ranks": ranks, "engine_version": f"{spec.engine} (torch {facts.get('torch')})"}
+    return {**facts, **ours, **(server.facts if server else {})}
 
 
-def _narrowed_space(spec: StudySpec, of_node: SearchSpace | None) -> SearchSpace:
+def _check_engine(spec: StudySpec) -> None:
     try:
         make_runner(spec.engine)
     except UnknownEngineError as error:
         raise spec.error(str(error), "engine") from error
-    space = of_node or load_space(spec.space or spec.engine)
-    pins = {name: _value(spec, space, "pin", name, value) for name, value in spec.pin.items()}
-    excludes = {
-        name: tuple(_value(spec, space, "exclude", name, value) for value in values)
-        for name, values in spec.exclude.items()
-    }
-    for name, values in excludes.items():
-        if pins.get(name) in values:
-            raise spec.error(f"{name}={pins[name]} is pinned and excluded: keep one of the two", "exclude", name)
-        if set(values) >= set(space.parameters[name].domain):
-            raise spec.error("every value is excluded: leave at least one", "exclude", name)
-    return space.narrowed(pins, excludes)
 
 
-def _value(spec: StudySpec, space: SearchSpace, key: str, name: str, value: Scalar) -> Scalar:
-    try:
-        return space.parse_value(name, value)
-    except SpecificationError as error:
-        raise spec.error(error.problem, key, name) from error
+def engine_settings(
+    spec: StudySpec, facts: Mapping[str, object], server: Server | None, node_model: Path | None
+) -> EngineSettings:
+    """Return what stays fixed through a study, on a node with these facts."""
+    return EngineSettings(
+        engine=spec.engine,
+        num_ranks=int(str(facts["num_ranks"])),
+        device=str(facts["device"]),
+        options=server.options if server else spec.options,
+        variables=server.variables if server else spec.environment,
+        python=server.python if server else spec.engine_python,
+        model=server.model if server else spec.model,
+        draft_model=server.draft_model if server else spec.draft,
+        node_model=None if node_model is None else str(node_model),
+    )
 
 
 def _check_addresses(spec: StudySpec) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.deadends.atlas import Atlas
+from agent.effects import contradictions, unproven
 from agent.modelled import modelled_name
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
 from agent.reasons import Reason
 from agent.store.trial import Trial
+from runners.simulated_acceptance import simulated_length
 from search_spaces import Assignment
 
 
@@ -56,6 +58,12 @@ class StudySummary:
     """Name of the modelled node whose answers these are; empty where engines really ran."""
     unknown: tuple[Trial, ...] = ()
     """Failures that no rule recognises: the next rules to write."""
+    replaced: tuple[Trial, ...] = ()
+    """Trials that did not get everything that they asked for."""
+    unproven: Mapping[str, str] = field(default_factory=dict)
+    """Parameter → why nobody can tell whether it took effect."""
+    simulated_acceptance: float | None = None
+    """Tokens for each verify pass that the engine was told to pretend; None where drafts were really judged."""
 
     @property
     def gain(self) -> float | None:
@@ -88,7 +96,7 @@ def changes_from(default: Assignment, assignment: Assignment) -> str:
 
 def summarise(history: History, name: str) -> StudySummary:
     """Return the summary of a study."""
-    arms = _arms(history.trials)
+    arms = arms_of(history.trials)
     by_key = {arm.first.work.key: arm for arm in arms}
     outcomes = Counter(trial.outcome.kind.value for trial in history.trials if trial.outcome is not None)
     everything = (*history.trials, *history.probes)
@@ -106,6 +114,9 @@ def summarise(history: History, name: str) -> StudySummary:
         default=history.default,
         modelled=modelled_name(history.settings.engine, history.facts),
         unknown=tuple(trial for trial in everything if _is_unknown(trial)),
+        replaced=tuple(trial for trial in history.trials if contradictions(trial)),
+        unproven=unproven(history.trials, history.space),
+        simulated_acceptance=simulated_length(history.settings.engine),
     )
 
 
@@ -120,7 +131,8 @@ def best_arm(arms: Sequence[Arm]) -> Arm | None:
     return max(repeated if len(repeated) >= 2 else arms, key=lambda arm: arm.mean, default=None)
 
 
-def _arms(trials: Sequence[Trial]) -> list[Arm]:
+def arms_of(trials: Sequence[Trial]) -> list[Arm]:
+    """Return the measured launches by their resolved assignment, in order of first measurement."""
     grouped: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.is_measured:

@@ -87,7 +87,7 @@ def split_base_command(
         [] if python in (None, *words) else [f"'{words[0]}' is {python} here: name another Python if it is not yours"]
     )
     notes += [f"--{name} is chosen by the agent" for name in dialect.CHOSEN_BY_US if given.pop(name, None) is not None]
-    model = _text(given.pop("model-path" if engine == "sglang" else "model", None))
+    model = _text(given.pop(dialect.MODEL, None))
     draft, ranks = _text(given.pop(dialect.DRAFT, None)), _count(given.pop(dialect.TP_SIZE, None))
     if draft is not None and "speculative-config.num_speculative_tokens" in given and dialect.METHOD not in given:
         raise _error('--speculative-config names a draft but no method: add "method", such as "eagle3"')
@@ -110,6 +110,16 @@ def split_base_command(
         python=python,
         notes=tuple(notes),
     )
+
+
+def started_engine(command: str | Sequence[str]) -> tuple[str, str | None]:
+    """Return the engine that a command starts, and the Python of its environment where the command shows it.
+
+    Raises:
+        SpecificationError: it starts no engine known here.
+    """
+    engine, python, _ = _program(_leading_variables(_words(command))[1])
+    return engine, python
 
 
 def _words(command: str | Sequence[str]) -> list[str]:
@@ -161,7 +171,7 @@ def _sibling_python(script: str) -> str | None:
 def _options(engine: str, words: list[str], accepted: EngineOptions | None) -> dict[str, Scalar]:
     """Return the options as written: an option takes the words up to the next one, and none of them if it is a flag."""
     options: dict[str, Scalar] = {}
-    model_option = "model-path" if engine == "sglang" else "model"
+    model_option = DIALECTS[engine].MODEL
     index = 0
     while index < len(words):
         word = words[index]

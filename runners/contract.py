@@ -130,8 +130,8 @@ class Exit(Frozen):
     requested: bool = False
     """True when we asked for the stop."""
     cause: str = "exited"
-    """What ended the wait: exited, served, deadline, no_progress, decisive_line, cancelled, lost (the
-    warden or the task died)."""
+    """What ended the wait: exited, served, deadline, no_progress, decisive_line, child_died (a process without which
+    the engine cannot serve), cancelled, lost (the warden or the task died)."""
 
 
 class LogLine(Frozen):
@@ -213,11 +213,15 @@ class Leftovers(Frozen):
     shared_memory: tuple[str, ...] = ()
     """Names in /dev/shm that this launch created and that could not be removed."""
     gpu_memory_bytes: int = 0
+    ports: tuple[int, ...] = ()
+    """Ports on which this launch still listens."""
+    folders: tuple[str, ...] = ()
+    """Temporary folders that could not be removed."""
 
     @property
     def is_clean(self) -> bool:
         """True when the slot may be used again."""
-        return not (self.processes or self.shared_memory or self.gpu_memory_bytes)
+        return self == Leftovers()
 
 
 class RunRecord(Frozen):
@@ -230,6 +234,8 @@ class RunRecord(Frozen):
     """Seconds spent in each phase that was entered."""
     wall_s: float
     """From the request to the end of the clean-up."""
+    cleanup_s: float = 0.0
+    """The part of it after the launch was decided: stopping, killing, verifying."""
     argv: tuple[str, ...] = ()
     env: Mapping[str, str] = Field(default_factory=dict)
     """What was set on top of the user's environment."""

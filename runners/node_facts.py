@@ -1,7 +1,8 @@
 """What a node is: processors, memory, GPUs and how they are linked, driver and library versions.
 
 Meant for a fresh process (`python -m runners.node_facts`), so that what the drivers' libraries leave behind does not
-meet a trial.
+meet a trial. With folders as arguments, the software is that of the Python which imports from them: an engine's own
+environment, in which nothing of ours runs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import socket
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import metadata
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from runners.gpu_facts import JSON, gpu_facts
@@ -42,9 +44,14 @@ DEFAULT_CPU_PERIOD_US = 100_000
 GIB = 1 << 30
 
 
-def collect() -> dict[str, JSON]:
-    """Return every fact by its flat name; one that cannot be read is None."""
-    return _host_facts() | gpu_facts() | _torch_facts() | {"compiler": _compilers(), "packages": _packages()}
+def collect(paths: Sequence[str] = ()) -> dict[str, JSON]:
+    """Return every fact by its flat name; one that cannot be read is None.
+
+    Args:
+        paths: Folders that hold the engine's packages; by default those that this Python imports from.
+    """
+    software = {"compiler": _compilers(), "packages": _packages(paths)}
+    return _host_facts() | gpu_facts() | _torch_facts(paths) | software
 
 
 def summary_lines(facts: Mapping[str, object]) -> list[str]:
@@ -143,17 +150,17 @@ def _virtualization() -> str | None:
     return (product.read_text(encoding="utf-8").strip() if product.is_file() else "") or "virtual machine"
 
 
-def _torch_facts() -> dict[str, JSON]:
+def _torch_facts(paths: Sequence[str]) -> dict[str, JSON]:
     """Return what torch was built with, from its version file: importing it would take longer than all the rest."""
-    built = _fact(_torch_version_file)
+    built = _fact(lambda: _torch_version_file(paths))
     if not isinstance(built, dict):
         return dict.fromkeys(("torch", "cuda", "nccl"))
-    nccl = None if built.get("cuda") is None else _fact(_packaged_nccl) or _fact(_compiled_nccl)
+    nccl = None if built.get("cuda") is None else _packaged_nccl(paths) or _fact(lambda: _compiled_nccl(paths))
     return {"torch": built.get("__version__"), "cuda": built.get("cuda"), "nccl": nccl}
 
 
-def _torch_version_file() -> JSON:
-    spec = importlib.util.find_spec("torch")
+def _torch_version_file(paths: Sequence[str]) -> JSON:
+    spec = PathFinder.find_spec("torch", paths) if paths else importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return None
     tree = ast.parse(Path(spec.origin).with_name("version.py").read_text(encoding="utf-8"))
@@ -170,14 +177,17 @@ def _target(node: ast.Assign | ast.AnnAssign) -> str:
     return target.id if isinstance(target, ast.Name) else ""
 
 
-def _packaged_nccl() -> JSON:
+def _packaged_nccl(paths: Sequence[str]) -> JSON:
     """Return the version of the NCCL that torch's wheels bring as a package."""
     names = [name for name in PACKAGES if name.startswith("nvidia-nccl")]
-    return next((version for name in names if (version := _fact(partial(_package_version, name))) is not None), None)
+    versions = (_fact(partial(_package_version, name, paths)) for name in names)
+    return next((version for version in versions if version is not None), None)
 
 
-def _compiled_nccl() -> JSON:
-    """Return the version of an NCCL that was built into torch itself."""
+def _compiled_nccl(paths: Sequence[str]) -> JSON:
+    """Return the version of an NCCL that was built into our own torch; another environment's is not imported here."""
+    if paths:
+        return None
     import torch
 
     nccl_version: Callable[[], tuple[int, ...]] = torch.cuda.nccl.version
@@ -201,16 +211,19 @@ def _version_of(program: str, pattern: str) -> str | None:
     return found[1] if found else None
 
 
-def _packages() -> JSON:
+def _packages(paths: Sequence[str]) -> JSON:
     """Return the versions of the installed packages that decide what an engine can do."""
-    versions = {name: _fact(partial(_package_version, name)) for name in PACKAGES}
+    versions = {name: _fact(partial(_package_version, name, paths)) for name in PACKAGES}
     return {name: version for name, version in versions.items() if version is not None}
 
 
-def _package_version(name: str) -> str:
-    return metadata.distribution(name).version
+def _package_version(name: str, paths: Sequence[str]) -> str:
+    found = next(iter(metadata.distributions(name=name, path=[*paths] or sys.path)), None)
+    if found is None:
+        raise metadata.PackageNotFoundError(name)
+    return found.version
 
 
 if __name__ == "__main__":
-    json.dump(collect(), sys.stdout, indent=1, sort_keys=True)
+    json.dump(collect(sys.argv[1:]), sys.stdout, indent=1, sort_keys=True)
     print()

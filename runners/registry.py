@@ -6,7 +6,12 @@ import importlib
 
 from runners.contract import Runner
 
-BUILT_IN = {"replay": "runners.replay_runner:ReplayRunner", "torch": "runners.torch_runner:TorchRunner"}
+BUILT_IN = {
+    "replay": "runners.replay_runner:ReplayRunner",
+    "sglang": "runners.sglang_runner:SglangRunner",
+    "torch": "runners.torch_runner:TorchRunner",
+    "vllm": "runners.vllm_runner:VllmRunner",
+}
 
 
 class UnknownEngineError(ValueError):

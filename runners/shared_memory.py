@@ -18,7 +18,7 @@ from runners.processes import ProcessKey, all_pids, read_bytes
 
 SHM_ROOT = Path("/dev/shm")  # noqa: S108 - not a temporary file, but where the kernel shows shared memory
 IPC_NAMES = re.compile(
-    r"psm_|sem\.mp-|torch_|nccl-|cuda\.shm\.|sglang_|sgl_shm_|multi_tokenizer_args_|__KMP_REGISTERED_LIB_|pym-"
+    r"psm_|vllm_dist_|sem\.mp-|torch_|nccl-|cuda\.shm\.|sglang_|sgl_shm_|multi_tokenizer_args_|__KMP_REGISTERED_LIB_|pym-"
 )
 """Names that Python, PyTorch, NCCL, CUDA, SGLang, vLLM and OpenMP give to their segments."""
 INITIAL_PID_NAMESPACE = "pid:[4026531836]"
@@ -53,8 +53,8 @@ class SharedMemoryGuard:
         """Take the new segments that these processes of the launch have mapped or open for the launch's own."""
         self._look_again_at = time.monotonic() + LOOK_INTERVAL_S
         new = _segments() - self._before
-        used = _used_names(pids)
-        self._own.update(segment for segment in new if segment.name in used)
+        used = _used_inodes(pids)
+        self._own.update(segment for segment in new if segment.inode in used)
         self._looked_at = new
 
     def clean(self, seen: Iterable[ProcessKey]) -> tuple[str, ...]:
@@ -67,8 +67,8 @@ class SharedMemoryGuard:
         ours = [segment for segment in _segments() - self._before if self._is_ours(segment, pids)]
         if not ours:
             return ()
-        used = _used_names(all_pids())
-        return tuple(sorted(segment.name for segment in ours if segment.name not in used and not _remove(segment)))
+        used = _used_inodes(all_pids())
+        return tuple(sorted(segment.name for segment in ours if segment.inode not in used and not _remove(segment)))
 
     def _is_ours(self, segment: Segment, pids: set[int]) -> bool:
         if segment in self._own:
@@ -98,25 +98,30 @@ def _segments() -> set[Segment]:
     return found
 
 
-def _used_names(pids: Iterable[int]) -> set[str]:
-    """Return the names in /dev/shm that these processes have mapped or open."""
-    prefix = f"{SHM_ROOT}/"
-    used: set[str] = set()
+def _used_inodes(pids: Iterable[int]) -> set[int]:
+    """Return the inodes in /dev/shm that these processes have mapped or open.
+
+    Not the names: glibc makes a semaphore under another name, maps it, and gives it its own only afterwards, so that
+    its name never stands in /proc/PID/maps.
+    """
+    prefix = f"{SHM_ROOT}/".encode()
+    used: set[int] = set()
     for pid in pids:
-        maps = (read_bytes(f"/proc/{pid}/maps") or b"").decode(errors="replace")
-        used.update(line.split(prefix, 1)[1] for line in maps.splitlines() if prefix in line)
-        used.update(target.removeprefix(prefix) for target in _open_files(pid) if target.startswith(prefix))
+        maps = (read_bytes(f"/proc/{pid}/maps") or b"").splitlines()
+        used.update(int(line.split(maxsplit=5)[4]) for line in maps if prefix in line)
+        used.update(_open_inodes(pid))
     return used
 
 
-def _open_files(pid: int) -> list[str]:
-    targets: list[str] = []
+def _open_inodes(pid: int) -> set[int]:
+    found: set[int] = set()
     try:
         for entry in os.scandir(f"/proc/{pid}/fd"):
-            targets.append(os.readlink(entry.path))  # noqa: PTH115 - as above
+            if os.readlink(entry.path).startswith(f"{SHM_ROOT}/"):  # noqa: PTH115 - as above
+                found.add(entry.stat().st_ino)
     except OSError:
-        return targets  # gone, or not ours to look at
-    return targets
+        return found  # gone, or not ours to look at
+    return found
 
 
 def _remove(segment: Segment) -> bool:

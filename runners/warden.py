@@ -49,22 +49,22 @@ class Order(TypedDict):
     env: dict[str, str]
     cwd: str
     drain_s: float
-    temp_dir: str
-    """Removed at the end if the owner is not there to do it."""
 
 
 class Warden:
     """Starts one engine, obeys and watches its owner, reaps and, in the end, kills everything below itself."""
 
-    def __init__(self, order: Order, received: bytes, owner: int | None) -> None:
+    def __init__(self, order: Order, received: bytes, owner: int | None, temp_dir: str) -> None:
         """Start the engine.
 
         Args:
+            order: what to start.
             received: what was read from the control pipe behind the order.
             owner: a pidfd of the process that the engine must not outlive; None leaves only the pipe to tell.
+            temp_dir: removed at the end if the owner is not there to do it.
         """
         self._drain_s = order["drain_s"]
-        self._temp_dir = order["temp_dir"]
+        self._temp_dir = temp_dir
         self._control = received
         self._owner = owner
         self._leader_ended = False
@@ -227,17 +227,18 @@ def _read_order() -> tuple[Order | None, bytes]:
     return json.loads(line), rest
 
 
-def main(owner: int) -> None:
+def main(owner: int, temp_dir: str) -> None:
     """Take the order of the process `owner` from the control pipe and serve until nothing is left to watch."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # Ray's workers leave SIGINT blocked
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)  # it ends with its owner or with its engine, and in no other way
     order, rest = _read_order()
-    if order is None:
+    if order is None:  # the owner died before it could give one
+        _remove_tree(temp_dir)
         return
     _prctl()(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    Warden(order, rest, open_pidfd(owner)).run()
+    Warden(order, rest, open_pidfd(owner), temp_dir).run()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])

@@ -57,9 +57,9 @@ class WardenClient:
         self.killed: tuple[int, ...] = ()
         """What the warden had to kill in the end."""
         self._received = b""
-        self._process, control, self._status = _start_warden(env, log_path)
+        self._process, control, self._status = _start_warden(env, log_path, temp_dir)
         self._control = open(control, "wb")  # noqa: SIM115, PTH123 - a descriptor, closed by close()
-        order = {"argv": list(argv), "env": dict(env), "cwd": str(cwd), "drain_s": drain_s, "temp_dir": str(temp_dir)}
+        order = {"argv": list(argv), "env": dict(env), "cwd": str(cwd), "drain_s": drain_s}
         self._send(json.dumps(order))
 
     @property
@@ -129,14 +129,14 @@ class WardenClient:
             self.killed = tuple(event["gone"])
 
 
-def _start_warden(env: Mapping[str, str], log_path: Path) -> tuple[subprocess.Popen[bytes], int, int]:
+def _start_warden(env: Mapping[str, str], log_path: Path, temp_dir: Path) -> tuple[subprocess.Popen[bytes], int, int]:
     """Return the warden's process and the owner's ends of its control and status pipes."""
     control_reader, control_writer = os.pipe()
     status_reader, status_writer = os.pipe()
     try:
         with log_path.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(WARDEN), str(os.getpid())],
+                [sys.executable, "-I", "-S", str(WARDEN), str(os.getpid()), str(temp_dir)],
                 stdin=control_reader,
                 stdout=status_writer,
                 stderr=log,

@@ -15,9 +15,13 @@ LEAST_SHARE, MOST_SHARE = 0.42, 0.68
 """Of random assignments, the share that fails for certain; where between them is drawn for each node."""
 LEAST_SEEN = 0.004
 """A failure is planted only where at least this share of random assignments fails for it and for nothing else."""
-TRIES = 150
-GREEDY = 4.0
+TRIES = 250
+GREEDY = 3.0
 """How much more of the room that is left one failure may take than an equal part of it."""
+LARGEST_SINGLE = 0.42
+"""The same for a single condition, which cannot be made smaller."""
+SINGLES = 0.2
+"""Share of the failures that are planted first, as single conditions: one value that never works is the common case."""
 PROBED = 0.35
 """Share of the failures whose parameters a probe can see."""
 NAMED = 0.35
@@ -40,7 +44,7 @@ class Planter:
         self._clauses: list[dict[str, Wanted]] = []
         self._dead: list[set[int]] = []
         self._texts = rng.sample(TEXTS, len(TEXTS))
-        self._most = rng.uniform(LEAST_SHARE + 0.08, MOST_SHARE)
+        self._most = rng.uniform(LEAST_SHARE + 0.12, MOST_SHARE)
 
     def plant(self, number: int) -> tuple[list[_Written], list[_Written]]:
         """Return that many certain failures with one or two flaky ones, and one or two silent fallbacks."""
@@ -48,19 +52,19 @@ class Planter:
         failures: list[_Written] = []
         for index in range(number):
             missing = number - index
-            when = self._conditions(missing)
+            when = self._conditions(missing, is_single=index < SINGLES * number)
             if when is not None:
                 failures.append(self._failure(when, len(failures)))
         for _ in range(self._rng.randint(1, 2)):
             failures.append(self._flaky(len(failures)))
         return failures, no_ops
 
-    def _conditions(self, missing: int) -> dict[str, Wanted] | None:
+    def _conditions(self, missing: int, *, is_single: bool) -> dict[str, Wanted] | None:
         """Return conditions of a size that leads to the wanted share of failures, or None where none fit any more."""
         probed = [name for name, each in self._parameters.items() if each.template.seen_by_probe]
         for attempt in range(TRIES):
             names = probed if self._rng.random() < PROBED else list(self._parameters)
-            size = self._size(missing, attempt)
+            size = 1 if is_single and attempt < TRIES // 2 else self._size(missing, attempt)
             clause = {name: self._wanted(self._parameters[name]) for name in self._rng.sample(names, size)}
             if self._fits(clause, missing):
                 self._clauses.append(clause)
@@ -72,7 +76,7 @@ class Planter:
         if attempt > TRIES // 2:
             return self._rng.choice((2, 3))
         share = len(set[int]().union(*self._dead)) / SAMPLES
-        return 1 if share < LEAST_SHARE and missing <= 3 else self._rng.choices((1, 2, 3), (5, 4, 2))[0]
+        return 1 if share < LEAST_SHARE and missing <= 3 else self._rng.choices((1, 2, 3), (2, 4, 3))[0]
 
     def _wanted(self, chosen: Chosen) -> Wanted:
         values = chosen.values

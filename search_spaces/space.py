@@ -152,6 +152,15 @@ class SearchSpace(SpaceModel):
             raise SpecificationError(f"the defaults that are left break a relation: {problem}. Pin one of them")
         return space
 
+    def starting_at(self, assignment: Mapping[str, Scalar]) -> SearchSpace:
+        """Return the space with these values as defaults, whatever the node; a locked one is meant, so it is open."""
+        parameters = dict(self.parameters)
+        for name, value in assignment.items():
+            locked = tuple(each for each in parameters[name].locked if not is_one_of(each, (value,)))
+            update = {"default": value, "default_where": (), "locked": locked}
+            parameters[name] = parameters[name].model_copy(update=update)
+        return self.model_copy(update={"parameters": parameters})
+
     def check_satisfiable(self, relation: Relation) -> None:
         """Raise SpecificationError when no values of the parameters can satisfy the relation."""
         names = relation.parameters

@@ -36,6 +36,9 @@ class Priority(IntEnum):
 SILENT = ("deadline", "no_progress", "unfinished")
 """Ends of a wait in which nothing happened any more; `unfinished`: the log just ends, and nobody watched the launch."""
 
+NOT_OURS = ("exited", "served", "decisive_line", "child_died")
+"""Ends of a wait that the engine itself brought about, or in which nobody here had killed anything yet."""
+
 CONFIDENCE: dict[Priority, float] = {
     Priority.MODELLED: 1.0,
     Priority.SPECIFIC: 1.0,

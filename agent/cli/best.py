@@ -31,6 +31,7 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
         content = {
             "study": summary.study,
             "modelled": summary.modelled or None,
+            "simulated_acceptance": summary.simulated_acceptance,
             "trials": [trial.number for trial in summary.best.trials],
             "assignment": summary.best.assignment,
             "values": list(summary.best.values),

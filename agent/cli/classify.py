@@ -58,6 +58,8 @@ def _diagnose(log: str, exit_code: int | None, rules: tuple[Rule, ...]) -> Diagn
 
 
 def _as_dict(log: str, diagnosis: Diagnosis) -> dict[str, Any]:
+    from agent.clean_evidence import clean_failure
+
     failure = diagnosis.failure
     shared = {"log": log, "phase": diagnosis.phase.value, "note": diagnosis.note}
     if failure is None:
@@ -73,7 +75,7 @@ def _as_dict(log: str, diagnosis: Diagnosis) -> dict[str, Any]:
             "other_reasons": [],
             "depends_on": [],
         }
-    return shared | failure.model_dump(mode="json") | {"depends_on": list(failure.facts)}
+    return shared | clean_failure(failure).model_dump(mode="json") | {"depends_on": list(failure.facts)}
 
 
 def _print(log: str, diagnosis: Diagnosis) -> None:
@@ -104,5 +106,8 @@ def _print(log: str, diagnosis: Diagnosis) -> None:
 
 
 def _line(line: LogLine) -> str:
-    """The line as a terminal may show it: no control characters of somebody else's log."""
-    return f"line {line.number}: " + "".join(char if char.isprintable() else " " for char in line.text)
+    """The line as a terminal may show it: no control characters of somebody else's log, and no secrets."""
+    from agent.redaction import redact_text
+
+    text = redact_text(line.text)
+    return f"line {line.number}: " + "".join(char if char.isprintable() else " " for char in text)

@@ -1,44 +1,22 @@
-"""The first and the last screen of a search: what will be done, and what was found."""
+"""The last screen of a search: what was found."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from agent.cli.blocks import print_dead_ends
 from agent.cli.screen import print_command, print_indented
-from agent.errors import INTERRUPTED_EXIT_CODE, NothingWorksError, StorageError
+from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, NothingWorksError, StorageError
 from agent.home import Home
 from agent.mirror.tracking import default_artifact_root, default_tracking_uri, ui_command
-from agent.modelled import modelled_name
 from agent.reasons import Reason
 from agent.report import headline, reproduce_command
 from agent.session import Ended
 from agent.store.manifest import Manifest
-from agent.studies import Plan
 from agent.summary import summarise
-from runners.node_facts import summary_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-def print_plan(plan: Plan, console: Console) -> None:
-    """Print the node's facts and what will be searched, in a few lines."""
-    settings, space, facts = plan.manifest.settings, plan.manifest.space, plan.manifest.facts
-    if name := modelled_name(settings.engine, facts):
-        print_indented(console, f"modelled node {name}: nothing is launched, times and figures are the model's", 0)
-    for line in summary_lines(facts):
-        print_indented(console, line, 0)
-    free = {name: len(parameter.domain) for name, parameter in space.parameters.items() if parameter.can_vary(facts)}
-    points = math.prod(free.values())
-    levels = ", ".join(map(str, settings.workload.concurrency))
-    what = (
-        f"engine {settings.engine.engine} on {settings.engine.num_ranks} {settings.engine.device} ranks; "
-        f"{len(free)} parameters, {points:,} points; {plan.spec.budget} launches at concurrency {levels}"
-    )
-    print_indented(console, what, 0)
-    print_indented(console, "searching: " + ", ".join(f"{name} ({number})" for name, number in free.items()), 0)
 
 
 def finish(ended: Ended, manifest: Manifest, tracking_uri: str, home: Home, console: Console) -> int:
@@ -72,6 +50,8 @@ def _exit_code(ended: Ended, manifest: Manifest, console: Console) -> int:
     if not ended.stop.resumable:
         return 0
     console.print(f"\ngo on with: agent resume {manifest.settings.name}", style="bold")
+    if ended.stop.node_unusable:
+        return NodeUnusableError.exit_code
     if ended.stop.why.startswith(Reason.DISK_FULL.value):
         return StorageError.exit_code
     return 0 if "time budget" in ended.stop.why else INTERRUPTED_EXIT_CODE

@@ -18,6 +18,7 @@ COMMANDS = {
     "sync": "sync",
     "try": "try_assignment",
     "classify": "classify",
+    "doctor": "doctor",
 }
 SUMMARIES = {
     "search": "Search for the best configuration of a node.",
@@ -29,6 +30,7 @@ SUMMARIES = {
     "sync": "Make MLflow equal to the study's storage.",
     "try": "Launch exactly this assignment next.",
     "classify": "Say why a launch failed, from its log.",
+    "doctor": "Say what this node and its engines can use, and what is missing.",
 }
 
 

@@ -45,7 +45,17 @@ def _levels(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.command()
 @click.option("--budget", type=int, help="Launches, failures and repeats included.  [default: 40]")
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h; resumable afterwards.")
-@click.option("--engine", help="Engine: torch, replay, or package.module:Class of your own.  [default: torch]")
+@click.option("--engine", help="sglang, vllm, torch, replay, or package.module:Class of your own.  [default: torch]")
+@click.option("--model", metavar="MODEL", help="Model of a server: a folder, or a name on a hub.")
+@click.option("--draft", metavar="MODEL", help="Draft model of a server, for speculation with one.")
+@click.option(
+    "--engine-python",
+    metavar="PATH",
+    help="Python (or folder) of the environment that holds the server.  [default: the first one at hand that has it]",
+)
+@click.option(
+    "--base-cmd", metavar="COMMAND", help='What you run now, as "vllm serve MODEL …": the search starts there.'
+)
 @click.option("--node", help="Modelled node for --engine replay: a shipped name or a file; nothing is launched.")
 @click.option("--space", help="Search space: a catalogue name or a YAML file.  [default: the engine's]")
 @click.option("--spec", "spec_path", type=click.Path(path_type=Path), help="Study specification, a YAML file.")
@@ -60,6 +70,9 @@ def _levels(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.option("--pin", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Hold a parameter at one value.")
 @click.option("--exclude", multiple=True, callback=_many, metavar="NAME=VALUE", help="Never try this value.")
 @click.option("--option", "options", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Fixed engine flag.")
+@click.option(
+    "--env", "environment", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Fixed variable of a server."
+)
 @storage_option
 @click.option("--tracking-uri", help="MLflow server or store.  [default: MLFLOW_TRACKING_URI, or a file in the home]")
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
@@ -75,8 +88,10 @@ def command(context: click.Context, /, home: str | None, spec_path: Path | None,
 
     Every launch that fails is closed with its reason; what is known dead is not launched again. Ctrl-C ends the
     search cleanly, and `agent resume` goes on. Without options: 40 launches of the embedded torch engine.
+    A server needs a model: `agent search --engine vllm --model MODEL`.
     """
-    from agent.cli.ending import finish, print_plan
+    from agent.cli.ending import finish
+    from agent.cli.plan import print_plan
     from agent.cli.screen import make_console
     from agent.home import Home
     from agent.spec import load_spec
@@ -84,7 +99,7 @@ def command(context: click.Context, /, home: str | None, spec_path: Path | None,
 
     overrides = {name: value for name, value in given.items() if value not in (None, {}, ())}
     place, console = Home.find(home), make_console()
-    with console.status("looking at the node"):
+    with console.status("looking at the node and the engine"):
         plan = make_plan(load_spec(spec_path, overrides), place)
     print_plan(plan, console)
     if dry_run:

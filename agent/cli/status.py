@@ -29,6 +29,7 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
         content = {
             "study": summary.study,
             "modelled": summary.modelled or None,
+            "simulated_acceptance": summary.simulated_acceptance,
             "budget": summary.budget,
             "spent": summary.spent,
             "outcomes": dict(summary.outcomes),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from agent.mirror.snapshot import MirroredRun
-from agent.redaction import redact_text
+from agent.redaction import environment_secrets, redact_text
 
 MAX_FILE_BYTES = 5 * 2**20
 """Size from which a copied file is cut in its middle: the start and the end of a log tell most."""
@@ -20,7 +21,7 @@ def stage(run: MirroredRun, folder: Path, max_file_bytes: int = MAX_FILE_BYTES) 
     for name, source in run.files.items():
         content = read_bounded(Path(source), max_file_bytes)
         if content is not None:
-            _write(folder / name, redact_text(content, run.secrets))
+            _write(folder / name, redact_text(content, run.secrets | environment_secrets(os.environ)))
             count += 1
     return count
 

@@ -7,6 +7,8 @@ that differs in kind, go on to real launches (step 5).
 from __future__ import annotations
 
 import itertools
+import math
+import statistics
 from collections.abc import Iterable, Iterator
 
 from agent.propose.history import History
@@ -16,8 +18,8 @@ from search_spaces import Assignment, Scalar, changed_parameters
 
 BATCH = 8
 """Probes handed out together: few enough that what one batch rules out saves probes of the next."""
-EXPECTED_PROBE_SHARE = 0.05
-"""A probe's duration as a share of a full launch's, for the bound on how many there may be."""
+USUAL_PRICE, LOWEST_PRICE, ENOUGH_PROBES = 0.15, 1 / 64, 4
+"""A probe's duration as a share of a launch's: before enough probes tell, and as the least that is believed."""
 HELPED = 0.97
 """A change helped when it cut the communication time to this share or less."""
 PROMOTED = 3
@@ -75,7 +77,17 @@ def _asks_more(history: History, candidate: Assignment, batch: Iterable[Work]) -
 
 def room(history: History) -> int:
     """Return how many probes may still run: together they take a bounded share of the node's time."""
-    return int(history.settings.probe_share * history.budget / EXPECTED_PROBE_SHARE) - len(history.probed)
+    return int(history.settings.probe_share * history.budget / _price(history)) - len(history.probed)
+
+
+def _price(history: History) -> float:
+    """Return what a probe costs in launches, to the next power of two, so that timing noise changes no proposal."""
+    probes = [probe.record.wall_s for probe in history.probes if probe.counts and probe.record]
+    launches = [trial.record.wall_s for trial in history.trials if trial.is_measured and trial.record]
+    if len(probes) < ENOUGH_PROBES or not launches or min(*probes, *launches) <= 0.0:
+        return USUAL_PRICE
+    ratio = statistics.median(probes) / statistics.median(launches)
+    return min(max(2.0 ** round(math.log2(ratio)), LOWEST_PRICE), 1.0)
 
 
 def _single_changes(history: History, base: Assignment) -> Iterator[Assignment]:

@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agent.propose.history import History
-from agent.propose.surrogate import Seen, Surrogate
+from agent.propose.surrogate import NOTHING, Beforehand, Seen, Surrogate
 from search_spaces import Assignment
 
 EFFECT, NOISE_SD = 0.3, 0.03
 """Expected size of one value's effect on the communication time and a probe's noise, as shares of it."""
+EFFECT_SD = 0.2
+"""Standard deviation of the communication's effect on a step with speculation, as a share of the effect."""
+ELSEWHERE, ELSEWHERE_SD = 0.6, 0.4
+"""The effect without speculation and its standard deviation, as shares of that with speculation."""
 USUAL_SHARE = 0.4
 """Share of the communication in a step where no launch says how long a step is."""
 
@@ -29,12 +33,28 @@ class Communication:
         """True when any probe told a time."""
         return bool(self._rows)
 
-    def effects(self, points: Sequence[Assignment]) -> list[float]:
-        """Return what the communication alone does to the objective's logarithm, relative to the base."""
-        if not self.is_known or self.history.base is None:
-            return [0.0] * len(points)
-        times = self.times([*points, self.history.base])
-        return [-math.log(1.0 - self._share + self._share * time / times[-1]) for time in times[:-1]]
+    def effects(self, points: Sequence[Assignment]) -> list[Beforehand]:
+        """Return what the communication alone does to the objective's logarithm, relative to the base.
+
+        Probes time the verify pass of the base. Without speculation a step is another one, of which communication is
+        another share: how far its effect goes there is learned on its own.
+        """
+        base = self.history.base
+        if not self.is_known or base is None:
+            return [NOTHING] * len(points)
+        times = self.times([*points, base])
+        speculates = not self._is_baseline(base)
+        found = []
+        for point, time in zip(points, times, strict=False):
+            effect = -math.log(1.0 - self._share + self._share * time / times[-1])
+            if self._is_baseline(point) and speculates:
+                found.append(Beforehand(ELSEWHERE * effect, (0.0, ELSEWHERE_SD * effect)))
+            else:
+                found.append(Beforehand(effect, (EFFECT_SD * effect, 0.0)))
+        return found
+
+    def _is_baseline(self, point: Assignment) -> bool:
+        return all(point[name] == value for name, value in self.history.space.baseline.items())
 
     def times(self, points: Sequence[Assignment]) -> list[float]:
         """Return the communication time of a verify pass in microseconds, measured or else expected."""

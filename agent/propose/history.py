@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from agent.deadends.atlas import Atlas
+from agent.effects import Rewrites, rewritten, silent_rewrites
 from agent.settings import StudySettings
 from agent.store.trial import Kind, Lease, Trial, Work
 from runners import Rung, Runner
@@ -97,6 +98,11 @@ class History:
             if trial.is_measured and trial.outcome is not None and trial.outcome.value is not None:
                 found[trial.work.key].append(trial.outcome.value)
         return found
+
+    @cached_property
+    def silent_rewrites(self) -> Rewrites:
+        """Values that the engine was seen to replace: asking for one means asking for the other."""
+        return silent_rewrites(self.trials, self.space)
 
     @cached_property
     def measured(self) -> Mapping[str, Assignment]:
@@ -209,12 +215,13 @@ class History:
         """
         requested = self.space.normalise(candidate, self.facts)
         resolution = self.runner.resolve(requested, self.settings.engine, self.facts)
+        resolved, observed = rewritten(resolution.assignment, self.silent_rewrites)
         work = Work(
             kind=kind,
             rung=Rung.PROBE if kind is Kind.PROBE else Rung.FULL,
             requested=requested,
-            resolved=resolution.assignment,
-            rewrites=resolution.rewrites,
+            resolved=self.space.normalise(resolved, self.facts) if observed else resolved,
+            rewrites=(*resolution.rewrites, *observed),
             stage=stage,
             base=base,
             about=about,

@@ -2,9 +2,9 @@
 
 1. what the user asked for with `agent try` or `agent deadends --recheck`;  2. a base that works, then the baseline
 without speculation;  3. second launches that a failure's policy asks for, and inherited dead ends that are stale;
-4. the collectives, searched at the probe rung, and escapes from what is dead there;
-5. one change at a time from the best known;  6. model-based search over what survived;
-7. repeats of the baseline and the best few, with the last share of the budget.
+4. the collectives, searched at the probe rung, escapes from what is dead there, and experiments on the map;
+5. the launch expected to improve most, times the chance that it works;  6. with the last share of the budget repeats of
+what noise does not tell apart, launches for the map, and further improvement. README.md says how a launch is chosen.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Stop:
     nothing_works: bool = False
     resumable: bool = False
     """True when the study stopped before its budget was spent and may go on once the cause is mended."""
+    node_unusable: bool = False
+    """True when the node cannot be given another launch as it is."""
 
 
 @dataclass(frozen=True, slots=True)

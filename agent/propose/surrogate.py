@@ -26,6 +26,19 @@ TOGETHER = 0.35
 
 
 @dataclass(frozen=True, slots=True)
+class Beforehand:
+    """What is known of a figure's logarithm beforehand."""
+
+    value: float = 0.0
+    """The best guess; the process explains the rest."""
+    doubts: tuple[float, ...] = ()
+    """Standard deviations of that guess, one for each source of doubt that it shares with other assignments."""
+
+
+NOTHING = Beforehand()
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """One assignment with its figure."""
 
@@ -34,8 +47,7 @@ class Seen:
     """Mean of its figures; positive."""
     number: int = 1
     """How many figures the mean is of."""
-    known: float = 0.0
-    """What is known of the figure's logarithm beforehand; the process explains the rest."""
+    known: Beforehand = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +70,15 @@ class Surrogate:
 
     def __init__(self, space: SearchSpace, effects: Mapping[str, float], rows: Sequence[Seen], noise_sd: float) -> None:
         self._space, self._effects, self._rows, self._noise_sd = space, effects, rows, noise_sd
-        self._offset = sum(math.log(row.value) - row.known for row in rows) / len(rows)
+        self._offset = sum(math.log(row.value) - row.known.value for row in rows) / len(rows)
 
-    def expect(self, points: Sequence[Assignment], known: Sequence[float] = ()) -> Expected:
+    def expect(self, points: Sequence[Assignment], known: Sequence[Beforehand] = ()) -> Expected:
         """Return what is expected of assignments, each with what is known beforehand (by default nothing)."""
         import numpy as np
 
-        mean, sd = self._process.predict(self._features(points), return_std=True)
-        beforehand = np.array(known) if len(known) else np.zeros(len(points))
-        return Expected(np.asarray(mean) + self._offset + beforehand, np.asarray(sd))
+        known = known or [NOTHING] * len(points)
+        mean, sd = self._process.predict(self._features(points, known), return_std=True)
+        return Expected(np.asarray(mean) + self._offset + np.array([each.value for each in known]), np.asarray(sd))
 
     @cached_property
     def _process(self) -> Any:
@@ -78,14 +90,18 @@ class Surrogate:
         together = ConstantKernel((TOGETHER * size) ** 2, "fixed") * RBF(size * math.sqrt(2.0), "fixed")
         alpha = np.array([self._noise_sd**2 / row.number for row in self._rows])
         process = GaussianProcessRegressor(DotProduct(1e-3, "fixed") + together, alpha=alpha, optimizer=None)
-        targets = np.array([math.log(row.value) - row.known - self._offset for row in self._rows])
-        return process.fit(self._features([row.assignment for row in self._rows]), targets)
+        targets = np.array([math.log(row.value) - row.known.value - self._offset for row in self._rows])
+        features = self._features([row.assignment for row in self._rows], [row.known for row in self._rows])
+        return process.fit(features, targets)
 
-    def _features(self, points: Sequence[Assignment]) -> Any:
+    def _features(self, points: Sequence[Assignment], known: Sequence[Beforehand]) -> Any:
         import numpy as np
 
-        table = np.zeros((len(points), self._width))
-        for row, assignment in enumerate(points):
+        num_doubts = len(self._rows[0].known.doubts)
+        table = np.zeros((len(points), self._width + num_doubts))
+        for row, (assignment, beforehand) in enumerate(zip(points, known, strict=True)):
+            if beforehand.doubts:
+                table[row, self._width :] = beforehand.doubts
             for name in self._effects:
                 for column, entry in self._entries.get((name, repr(assignment[name])), ()):
                     table[row, column] = entry

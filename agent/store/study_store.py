@@ -172,6 +172,8 @@ class StudyStore:
         trial_id = self._trial_ids[trial.study, trial.number]
         final = outcome.model_copy(update={"closed_at": datetime.now(UTC)})
         with storage_errors(self.url):
+            if trial.work != self._trials[trial.study][trial.number].work:  # something else ran
+                self._storage.set_trial_user_attr(trial_id, "work", trial.work.model_dump(mode="json"))
             if record is not None:
                 self._storage.set_trial_user_attr(trial_id, "record", record.model_dump(mode="json"))
             self._storage.set_trial_user_attr(trial_id, "outcome", final.model_dump(mode="json"))

@@ -56,7 +56,7 @@ def build_command(
         if name not in named and accepted.option(name):
             named[name] = value
     variables = {**settings.variables, **request.variables}
-    check_variables(variables, accepted)
+    check_variables(request.variables, accepted)  # what the user fixed is the user's: engines read undeclared ones too
     argv = (_python(settings), "-m", dialect.MODULE, *_arguments(_spelled(named, accepted), accepted))
     return Command(argv=argv, env=variables)
 
@@ -84,6 +84,44 @@ def unavailable_values(space: SearchSpace, accepted: EngineOptions) -> dict[str,
             except OptionNotInVersionError as error:
                 found.setdefault(name, {})[value] = str(error)
     return found
+
+
+def unsayable(options: Mapping[str, Scalar], accepted: EngineOptions) -> dict[str, str]:
+    """Return fixed option, as it was written → why this version cannot be told it."""
+    found: dict[str, str] = {}
+    for name, value in options.items():
+        named = dict(_sayable(accepted.engine, *item) for item in canonical(accepted.engine, {name: value}).items())
+        try:
+            _spelled(named, accepted)
+        except OptionNotInVersionError as error:
+            found[name] = str(error)
+    return found
+
+
+def undeclared(variables: Mapping[str, str], accepted: EngineOptions) -> dict[str, str]:
+    """Return fixed variable → what to know about it, where this version declares none of that name.
+
+    It is no error: engines read some variables without declaring them.
+    """
+    found: dict[str, str] = {}
+    for name, text in variables.items():
+        try:
+            check_variables({name: text}, accepted)
+        except OptionNotInVersionError as error:
+            found[name] = str(error)
+    return found
+
+
+def own_key(engine: str, option: str) -> str | None:
+    """Return the key of a study that says what this option would say, or None for an option of the engine's own.
+
+    An empty key stands for what the agent chooses itself: nobody has to say it.
+    """
+    dialect = DIALECTS[engine]
+    name = dialect.ALIASES.get(option, option)
+    if name in dialect.CHOSEN_BY_US:
+        return ""
+    return {dialect.MODEL: "model", dialect.TP_SIZE: "tp", dialect.DRAFT: "draft"}.get(name)
 
 
 def spellings(engine: str) -> dict[str, str]:

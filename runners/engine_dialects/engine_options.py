@@ -95,6 +95,33 @@ def ask_engine(
     return options
 
 
+class InstalledPython(Frozen):
+    """The Python environment that holds an engine, as far as packages can be looked up in it without running them."""
+
+    python: str
+    """Version of that Python."""
+    paths: tuple[str, ...]
+    """Folders that it imports from."""
+
+
+def ask_python(python: str, environment: Mapping[str, str]) -> InstalledPython:
+    """Return what a Python imports from; nothing of an engine is imported for it.
+
+    Raises:
+        EngineNotUsableError: it cannot be run.
+    """
+    return InstalledPython.model_validate(_ask("python", python, "paths", environment, IDENTITY_TIMEOUT_S))
+
+
+def is_installed(engine: str, python: str, environment: Mapping[str, str]) -> bool:
+    """Return whether a Python has the engine, without importing it.
+
+    Raises:
+        EngineNotUsableError: that Python cannot be run.
+    """
+    return not _ask(engine, python, "identity", environment, IDENTITY_TIMEOUT_S).get("missing")
+
+
 def _ask(
     engine: str, python: str, question: str, environment: Mapping[str, str], timeout_s: float
 ) -> dict[str, object]:

@@ -14,7 +14,7 @@ from search_spaces import Scalar
 
 MODULE = "sglang.launch_server"
 """`python -m` works in all versions; `sglang serve` is newer."""
-TP_SIZE, DRAFT = "tp-size", "speculative-draft-model-path"
+MODEL, TP_SIZE, DRAFT = "model-path", "tp-size", "speculative-draft-model-path"
 DRAFTLESS = ("NGRAM",)
 
 DIALECT: Dialect = {
@@ -93,7 +93,7 @@ def launch_options(
     settings: EngineSettings, said: Mapping[str, Scalar], seed: int, accepted: EngineOptions
 ) -> dict[str, Scalar]:
     """Return what a launch needs beside the options `said`, which go before it."""
-    found: dict[str, Scalar] = {"model-path": str(settings.model), TP_SIZE: settings.num_ranks}
+    found: dict[str, Scalar] = {MODEL: str(settings.model), TP_SIZE: settings.num_ranks}
     if settings.device != "cuda":
         found["device"] = settings.device
     if accepted.option("random-seed"):

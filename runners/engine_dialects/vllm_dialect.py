@@ -15,7 +15,7 @@ from search_spaces import Scalar
 
 MODULE = "vllm.entrypoints.openai.api_server"
 """`vllm serve` is a console script, and that of the CPU wheels dies for want of its own metadata."""
-TP_SIZE = "tensor-parallel-size"
+MODEL, TP_SIZE = "model", "tensor-parallel-size"
 METHOD, TOKENS, DRAFT = (f"speculative-config.{key}" for key in ("method", "num_speculative_tokens", "model"))
 DRAFTLESS = ("ngram", "ngram_gpu", "suffix")
 GRAPH_STEP = 8
@@ -59,7 +59,7 @@ def launch_options(
     settings: EngineSettings, said: Mapping[str, Scalar], seed: int, accepted: EngineOptions
 ) -> dict[str, Scalar]:
     """Return what a launch needs beside the options `said`, which go before it."""
-    found: dict[str, Scalar] = {"model": str(settings.model), TP_SIZE: settings.num_ranks}
+    found: dict[str, Scalar] = {MODEL: str(settings.model), TP_SIZE: settings.num_ranks}
     if accepted.option("seed"):
         found["seed"] = seed
     method = said.get(METHOD)

@@ -20,6 +20,15 @@ _KEEP_ALIVE_S = 2.0
 _EVENT_END = b"\n\n"
 
 
+class Traffic:
+    """What came from servers in this process, so that a watcher can tell a slow server from a silent one."""
+
+    chunks: int = 0
+
+
+TRAFFIC = Traffic()
+
+
 class HttpError(AnswerError):
     """The server refused the request; `status` is what it answered."""
 
@@ -71,6 +80,7 @@ async def _stream(session: aiohttp.ClientSession, url: str, endpoint: Endpoint, 
         rest = b""
         async for chunk in response.content.iter_any():
             now = clock()
+            TRAFFIC.chunks += 1
             *events, rest = (rest + chunk).split(_EVENT_END)
             read_events(endpoint, events, answer, now)
         read_events(endpoint, [rest], answer, clock())

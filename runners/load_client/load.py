@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from runners.load_client.counters import (
     speculation_of,
 )
 from runners.load_client.endpoints import Endpoint, endpoint_of
-from runners.load_client.exchange import open_session
+from runners.load_client.exchange import TRAFFIC, open_session
 from runners.load_client.figures import level_measurement
 from runners.load_client.job import LevelLoad, LoadJob, LoadResult, RequestRecord
 from runners.load_client.levels import Served, serve_prompts
@@ -30,6 +31,8 @@ OUTPUT_TOKENS_KEPT = 64
 """Greedy tokens of each request kept for the comparison with the baseline's."""
 BUSY_SHARE = 0.7
 """From this share of CPU time on, the client itself may have slowed the figures."""
+PULSE_S = 5.0
+"""How often the client says that something still comes from the server."""
 
 Say = Callable[[str], None]
 
@@ -82,7 +85,7 @@ async def _run(load: _Load) -> LoadResult:
     job, endpoint = load.job, endpoint_of(load.job.api, load.job.model)
     if job.records_path is not None:
         Path(job.records_path).write_text("", encoding="utf-8")
-    async with open_session() as session:
+    async with open_session() as session, _pulse(load.say):
         load.at_start = await read_counters(session, job.base_url)
         for concurrency, warmups, counted in prompts(job):
             warm = await serve_prompts(session, job, endpoint, concurrency, warmups)
@@ -93,6 +96,27 @@ async def _run(load: _Load) -> LoadResult:
             if problem is not None:
                 return load.result(f"level {concurrency}, {problem}")
     return load.result()
+
+
+@asynccontextmanager
+async def _pulse(say: Say) -> AsyncIterator[None]:
+    """Meanwhile, say now and then that something came; who watches the log takes silence for a hang."""
+
+    async def beat() -> None:
+        told = TRAFFIC.chunks
+        while True:
+            await asyncio.sleep(PULSE_S)
+            if TRAFFIC.chunks != told:
+                told = TRAFFIC.chunks
+                say(f"{told} pieces of answers so far")
+
+    task = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 async def _level(

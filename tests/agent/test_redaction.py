@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.redaction import (
+    environment_secrets,
     is_secret,
     redact_argv,
     redact_json,
@@ -112,3 +113,27 @@ def test_long_words_cost_no_more_than_their_length() -> None:
     """A base64 blob in a log must not stall the mirror."""
     blob = "KEYa" * 100_000
     assert redact_text(blob) == blob
+
+
+def test_passwords_of_urls_and_keys_of_json_are_known_values() -> None:
+    """A log repeats them without their names: a proxy's password, a key inside an object."""
+    argv = ("serve", "--proxy", "http://user:pass-word@proxy", "--config", '{"inner": [{"api_key": "json-secret"}]}')
+    assert secrets_of(argv, {"HTTPS_PROXY": "http://u:other-word@p:1"}) == {"pass-word", "json-secret", "other-word"}
+
+
+def test_every_word_of_a_secret_option_is_masked() -> None:
+    """vLLM takes several API keys in a row."""
+    assert redact_argv(("serve", "--api-key", "one-key", "two-key", "--tp", "2")) == (
+        *("serve", "--api-key", "***", "***", "--tp", "2"),
+    )
+
+
+def test_an_inherited_secret_is_one_that_no_log_has_by_chance() -> None:
+    """A path, or a short word, would be masked in every line."""
+    variables = {
+        "HF_TOKEN": "abcdefghijkl",
+        "SSH_KEY": "/home/me/.ssh/id",
+        "SHORT_KEY": "default",
+        "HOME": "/home/me12345",
+    }
+    assert environment_secrets(variables) == {"abcdefghijkl"}

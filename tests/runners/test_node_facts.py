@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from runners.gpu_facts import _Nvml
 from runners.node_facts import collect, summary_lines
+from tests.support.installed_engine import add_distribution, add_torch
 
 NAMES = {
     *("hostname", "kernel", "os", "cpu_model", "num_cpus", "memory_bytes", "memory_limit", "shm_bytes", "python"),
@@ -149,3 +151,13 @@ def test_the_summary_names_gpus_links_and_versions() -> None:
     assert "unknown memory" in host
     assert gpus == "2x NVIDIA H200, sm_90, 140.0 GiB each, links NV18, P2P all"
     assert versions.startswith("driver 580.1, CUDA driver 13.1, torch 2.11, CUDA 13.0, NCCL 2.28.9")
+
+
+def test_another_environment_is_read_without_running_anything_in_it(tmp_path: Path) -> None:
+    """Torch, CUDA and NCCL of an engine's own environment; what is not there is not ours instead."""
+    add_torch(tmp_path, "9.9.0", "99.1")
+    add_distribution(tmp_path, "nvidia-nccl-cu13", "2.99.1")
+    facts = collect([str(tmp_path)])
+    assert (facts["torch"], facts["cuda"], facts["nccl"]) == ("9.9.0", "99.1", "2.99.1")
+    assert facts["packages"] == {"torch": "9.9.0", "nvidia-nccl-cu13": "2.99.1"}
+    assert collect([str(tmp_path / "empty")])["torch"] is None

@@ -88,3 +88,24 @@ def test_a_known_name_with_a_pid_of_the_launch_is_removed(mark: str) -> None:
     segment = make_segment(f"torch_4194999_{mark}")
     assert guard.clean([ProcessKey(4194999, os.getpid())]) == ()
     assert not segment.exists()
+
+
+SEMAPHORE = """
+import multiprocessing
+lock = multiprocessing.get_context("spawn").Lock()
+print(lock._semlock.name, flush=True)
+input()
+"""
+
+
+def test_a_semaphore_of_another_launch_that_is_just_starting_stays() -> None:
+    """Its name stands in no process's maps, for the C library makes it under another one; without it, spawn fails."""
+    guard = SharedMemoryGuard()
+    command = [sys.executable, "-c", SEMAPHORE]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        path = SHM_ROOT / f"sem.{process.stdout.readline().strip().lstrip('/')}"
+        assert path.exists()
+        assert guard.clean([]) == ()
+        assert path.exists()
+        process.communicate("\n")

@@ -14,7 +14,7 @@ import pytest
 
 from runners.cookies import COOKIE_VARIABLE, find_processes, kill_processes
 from runners.processes import descendants, is_running, read_stat
-from runners.warden_client import WardenClient
+from runners.warden_client import WARDEN, WardenClient
 from tests.support.launches import FAMILY, python_command
 from tests.support.waiting import wait_until
 
@@ -179,3 +179,12 @@ def test_signals_blocked_or_ignored_by_the_owner_do_not_reach_the_engine(cookie:
     assert blocked == 0
     # Only signals that a program may set: posix_spawn leaves the C library's own ones (32 and 33) ignored.
     assert {number for number in signal.valid_signals() if ignored >> (number - 1) & 1} <= python_ignores
+
+
+def test_an_owner_that_dies_before_its_order_leaves_no_folder(tmp_path: Path) -> None:
+    """The folder for temporary files is made just before the warden; no one else would ever remove it."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    command = [sys.executable, "-I", "-S", str(WARDEN), str(os.getpid()), str(folder)]
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True, timeout=60)
+    assert not folder.exists()

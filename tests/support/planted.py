@@ -95,10 +95,14 @@ class Truth:
         return Outcome(kind=OutcomeKind.MEASURED, value=value)
 
 
-def record_of(outcome: Outcome) -> RunRecord:
+PROBE_S, LAUNCH_S = 0.1, 1.0
+
+
+def record_of(outcome: Outcome, rung: Rung = Rung.FULL) -> RunRecord:
     """Return a record that goes with an outcome."""
     measurement = Measurement(levels=()) if outcome.kind is OutcomeKind.MEASURED else None
-    return RunRecord(exit=Exit(code=0), phase=Phase.STOP, wall_s=1.0, measurement=measurement)
+    seconds = PROBE_S if rung is Rung.PROBE else LAUNCH_S
+    return RunRecord(exit=Exit(code=0), phase=Phase.STOP, wall_s=seconds, measurement=measurement)
 
 
 class PlantedRunner(SyntheticEngine):

@@ -156,7 +156,7 @@ class SimulatedStudy:
         """Return what comes of a launch; `before` counts the closed ones of its identity."""
         judged = self.judge(trial, before) if self.judge else None
         outcome = judged or self.truth.outcome(trial.work.resolved, trial.work.rung)
-        return outcome, record_of(outcome)
+        return outcome, record_of(outcome, trial.work.rung)
 
 
 def full_launches(study: SimulatedStudy) -> list[Work]:

@@ -1,10 +1,10 @@
 """Checks and slips of the engine's own code: no message names a cause, but where it came from says what kind it is."""
 
 from agent.classify.lines import EXCEPTION_LINE
-from agent.classify.rule import ExitFacts, Priority, Rule
+from agent.classify.rule import NOT_OURS, ExitFacts, Priority, Rule
 from agent.reasons import Reason
 
-_NOT_OURS = ExitFacts(causes=("exited", "served", "decisive_line"))
+_NOT_OURS = ExitFacts(causes=NOT_OURS)
 _CURE = (
     "The engine's code does not expect this combination: report it with the command, and try the setting's neighbours."
 )

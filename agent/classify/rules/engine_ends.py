@@ -1,9 +1,9 @@
 """How the processes of an engine end: watchdogs, calls without an answer, deaths, and those who only noticed."""
 
-from agent.classify.rule import SILENT, ExitFacts, Priority, Rule
+from agent.classify.rule import NOT_OURS, SILENT, ExitFacts, Priority, Rule
 from agent.reasons import Reason
 
-_NOT_OURS = ExitFacts(causes=("exited", "served", "decisive_line"))
+_NOT_OURS = ExitFacts(causes=NOT_OURS)
 _LOOK_ABOVE = "This line only reports it: read what the child or rank said before; without a word, look in dmesg."
 
 RULES = (
@@ -106,7 +106,7 @@ RULES = (
             r"AsyncLLM output_handler failed|AsyncEngineDeadError|Background loop has errored",
             r"Process group watchdog thread terminated with exception|terminate called after throwing",
             r"\bChildFailedError\b|worker processes, shutting down|EOFError$|BrokenPipeError",
-            r"'\w*Executor' object has no attribute",
+            r"'\w*Executor' object has no attribute|RuntimeError: Executor failed\.",
             r"\bKilled$",
         ),
         cure=_LOOK_ABOVE,

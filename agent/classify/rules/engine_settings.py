@@ -1,12 +1,11 @@
 """Settings that SGLang and vLLM refuse: values, combinations, quantisation, attention backends, ranks."""
 
 from agent.classify.lines import EXCEPTION_LINE
-from agent.classify.rule import ExitFacts, Priority, Rule
+from agent.classify.rule import NOT_OURS, ExitFacts, Priority, Rule
 from agent.reasons import Policy, Reason
 
 _REFUSAL = r"(?:\b(?:Value|NotImplemented|Assertion|Runtime|Argument|Type)Error: |(?:Value|Assertion) error, ).*"
 _ABOUT_HARDWARE = r"(?i:capability|compute_?\d|\bsm_?\d{2,3}|\bGPUs? arch|current GPU|on this (?:device|GPU|platform))"
-_NOT_OURS = ("exited", "served", "decisive_line")
 _HELP = "Change the setting that the line names, or leave it at its default; the engine's --help lists what it accepts."
 
 RULES = (
@@ -150,13 +149,16 @@ RULES = (
         name="refused-while-settings-are-read",
         reason=Reason.CONFIG_INVALID,
         any_of=(EXCEPTION_LINE,),
-        none_of=(r"(?:FileNotFound|ModuleNotFound|Import|Memory|Permission|Connection|Timeout)Error",),
+        none_of=(
+            r"(?:FileNotFound|ModuleNotFound|Import|Memory|Permission|Connection|Timeout)Error",
+            r"Executor failed\.",
+        ),
         frame=(
             r"server_args\.py|arg_utils\.py|/arg_groups/|(?:vllm|srt)/configs?/\w+\.py|(?:vllm|srt)/config\.py",
             r"(?:pydantic|argparse|model_config\.py)",
             r", in (?:__post_init__|_verify_\w+|verify_with_\w+|check_server_args|from_cli_args|_handle_\w+)$",
         ),
-        exit_facts=ExitFacts(causes=_NOT_OURS),
+        exit_facts=ExitFacts(causes=NOT_OURS),
         cure="The engine gave up while it read its settings: the frame above the line shows which one it was "
         "looking at.",
         source="SGLang 0.5.1 to 0.5.23 server_args.py, arg_groups/; vLLM 0.4 to 0.33 config/, engine/arg_utils.py",
@@ -180,7 +182,7 @@ RULES = (
         reason=Reason.CONFIG_INVALID,
         any_of=(r"\bValueError: ",),
         none_of=(r"(?i:\bnans?\b|memory|leak|pickle|buffer|tensor|array|corrupt)",),
-        exit_facts=ExitFacts(causes=_NOT_OURS),
+        exit_facts=ExitFacts(causes=NOT_OURS),
         cure="The engines raise ValueError for a value they were given: look at the setting that the line is about.",
         source="vLLM 0.4 to 0.33 and SGLang 0.3 to 0.5.23: by convention, checks of values; CPython 3.11 ValueError",
         priority=Priority.BARE,

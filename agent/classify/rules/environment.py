@@ -46,6 +46,16 @@ RULES = (
         priority=Priority.GENERAL,
     ),
     Rule(
+        code="E008",
+        name="semaphore-was-taken-away",
+        reason=Reason.PORT_OR_STALE_PROCESS,
+        any_of=(r"^FileNotFoundError: \[Errno 2\] No such file or directory$",),
+        above=(r"multiprocessing/synchronize\.py",),
+        cure="Another program removed a semaphore of this launch (sem.mp-…) as it started: stop what clears the shared "
+        "memory; the launch is repeated.",
+        source="CPython 3.11 multiprocessing/synchronize.py, SemLock._rebuild; seen with vLLM 0.32",
+    ),
+    Rule(
         code="E004",
         name="disk-full",
         reason=Reason.DISK_FULL,

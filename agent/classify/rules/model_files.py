@@ -1,7 +1,7 @@
 """Files of the model or draft: weights, configuration, tokenizer, and what does not fit the architecture."""
 
 from agent.classify.lines import EXCEPTION_LINE
-from agent.classify.rule import ExitFacts, Priority, Rule
+from agent.classify.rule import NOT_OURS, ExitFacts, Priority, Rule
 from agent.reasons import Reason
 
 _MODEL = ("model", "draft_model")
@@ -112,7 +112,7 @@ RULES = (
             r"load_\w+_weight)$",
             r"transformers/(?:tokenization|configuration|modeling_utils|models/auto)",
         ),
-        exit_facts=ExitFacts(causes=("exited", "served", "decisive_line")),
+        exit_facts=ExitFacts(causes=NOT_OURS),
         blames=_MODEL,
         cure="A tensor or file of the checkpoint is not what the model's code expects: the frames above name it.",
         source="vLLM 0.4 to 0.33 and SGLang 0.3 to 0.5.23 model_loader/; transformers 4.30 to 5.24",

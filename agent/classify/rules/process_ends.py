@@ -3,14 +3,13 @@
 import signal
 
 from agent.classify.lines import EXCEPTION_LINE
-from agent.classify.rule import SILENT, ExitFacts, Priority, Rule
+from agent.classify.rule import NOT_OURS, SILENT, ExitFacts, Priority, Rule
 from agent.reasons import Reason
 from runners import Phase
 
 _ABORT = int(signal.SIGABRT)
 _SENT_BY_OTHERS = tuple(number for number in range(1, 65) if number != _ABORT)
 _WAITED = ("deadline", "no_progress")
-_NOT_OURS = ("exited", "served", "decisive_line")
 """Causes in which the ranks' ends were not the harness's doing: after a hang, it is the harness that kills them."""
 _SOURCE = "this project's runner contract 0.1: how the launch's leader ended"
 
@@ -30,7 +29,7 @@ RULES = (
         name="rank-killed-by-signal",
         reason=Reason.PROCESS_KILLED,
         any_of=(r"\brank \d+ died: signal (?P<signal>\d{1,2})\b",),
-        exit_facts=ExitFacts(causes=_NOT_OURS),
+        exit_facts=ExitFacts(causes=NOT_OURS),
         cure="Signal {signal} ended a rank and nobody here sent it: look in dmesg for the out-of-memory killer.",
         source="this project's torch engine 0.1, the leader's watch over its ranks",
         priority=Priority.SYMPTOM,
@@ -49,7 +48,7 @@ RULES = (
         code="P003",
         name="leader-killed-by-signal",
         reason=Reason.PROCESS_KILLED,
-        exit_facts=ExitFacts(signals=_SENT_BY_OTHERS, causes=_NOT_OURS),
+        exit_facts=ExitFacts(signals=_SENT_BY_OTHERS, causes=NOT_OURS),
         cure="A signal that nobody here sent ended the launch: look in dmesg for the out-of-memory killer.",
         source=_SOURCE,
         priority=Priority.BARE,
@@ -78,7 +77,7 @@ RULES = (
         code="P008",
         name="leader-aborted",
         reason=Reason.PROCESS_KILLED,
-        exit_facts=ExitFacts(signals=(_ABORT,), causes=_NOT_OURS),
+        exit_facts=ExitFacts(signals=(_ABORT,), causes=NOT_OURS),
         cure="Native code gave up without a message: repeat with TORCH_SHOW_CPP_STACKTRACES=1.",
         source=_SOURCE,
         priority=Priority.EXIT,
@@ -108,7 +107,7 @@ RULES = (
         name="exception-without-rule",
         reason=Reason.UNKNOWN,
         any_of=(EXCEPTION_LINE,),
-        exit_facts=ExitFacts(causes=_NOT_OURS),
+        exit_facts=ExitFacts(causes=NOT_OURS),
         cure="Read the lines shown; when the cause is clear, add a rule with this log as its fixture.",
         source="CPython 3.11 Lib/traceback.py: the last line of a traceback",
         priority=Priority.BARE,

@@ -2,6 +2,7 @@
 
     python ask.py sglang identity      which package would be imported (nothing of it is)
     python ask.py sglang options       version, long options and environment variables (imports the engine, no GPU work)
+    python ask.py sglang paths         version of this Python, and the folders that it imports from
 
 Standard library only, and any Python that the engines run on (3.9 and newer): nothing of this project is importable
 here. The line begins with MARK, since engines print to standard output while they are imported.
@@ -14,6 +15,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import json
+import platform
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,11 @@ def identity(engine: str) -> dict[str, object]:
     folder = Path(next(iter(spec.submodule_search_locations)))
     written = [path.stat().st_mtime_ns for name in DECLARING_FILES if (path := folder / name).exists()]
     return {"folder": str(folder), "version": _version(engine), "written": written}
+
+
+def paths(_engine: str) -> dict[str, object]:
+    """Return this Python's version and the folders that it imports packages from."""
+    return {"python": platform.python_version(), "paths": [entry for entry in sys.path if Path(entry).is_dir()]}
 
 
 def options(engine: str) -> dict[str, object]:
@@ -94,7 +101,7 @@ def main() -> None:
     """Answer one question about one engine."""
     here = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here]
-    answer = {"identity": identity, "options": options}[sys.argv[2]](sys.argv[1])
+    answer = {"identity": identity, "options": options, "paths": paths}[sys.argv[2]](sys.argv[1])
     print(MARK + json.dumps(answer), flush=True)
 
 

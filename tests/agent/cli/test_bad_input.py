@@ -49,7 +49,7 @@ def refused(result: Result, home: Path, *fragments: str, exit_code: int = 2) -> 
         (["--name", "a/b"], ["--name 'a/b'", "letters, digits"]),
         (["--name", ""], ["--name ''", "letters, digits"]),
         (["--name", LONG_NAME], ["--name 'xxx", "at most 100"]),
-        (["--engine", "unknown"], ["--engine", "'unknown'", "Known: replay, torch"]),
+        (["--engine", "unknown"], ["--engine", "'unknown'", "Known: replay, sglang, torch, vllm"]),
         (["--engine", "no.such.module:Engine"], ["--engine", "cannot be loaded"]),
         (["--space", "torsh"], ["torsh", "'torch'"]),
         (["--spec", "missing.yaml"], ["missing.yaml", "cannot be read"]),

@@ -17,6 +17,7 @@ from runners.engine_dialects import (
     fixed_and_tuned,
     spellings,
     unavailable_values,
+    undeclared,
 )
 from runners.engine_dialects.vllm_dialect import capture_sizes
 from search_spaces import Scalar, SearchSpace, load_space
@@ -249,7 +250,7 @@ def test_a_fixed_json_object_keeps_its_content(tmp_path: Path, content: dict[str
 
 
 @pytest.mark.parametrize(
-    ("options", "variables", "fragments"),
+    ("options", "values", "fragments"),
     [
         (
             {"moe-a2a-backend": "teleport"},
@@ -259,17 +260,27 @@ def test_a_fixed_json_object_keeps_its_content(tmp_path: Path, content: dict[str
         ({"moe-a2a-backnd": "none"}, {}, ("error: unrecognized arguments: --moe-a2a-backnd", "'moe-a2a-backend'")),
         ({"tp-size": True}, {}, ("error: argument --tp-size: needs a value",)),
         ({"enable-metrics": "loud"}, {}, ("error: argument --enable-metrics: takes no value", "'loud'")),
-        ({}, {"SGLANG_ENABLE_PCIE_IPC_ALLREDUCE": "1"}, ("error: sglang 0.5.16 does not read", "PCIE_IPC")),
+        ({}, {"allreduce": "pcie_ipc"}, ("error: sglang 0.5.16 does not read", "PCIE_IPC")),
     ],
 )
 def test_what_cannot_be_said_is_answered_like_the_engine_would(
-    tmp_path: Path, options: Mapping[str, Scalar], variables: Mapping[str, str], fragments: tuple[str, ...]
+    tmp_path: Path, options: Mapping[str, Scalar], values: Mapping[str, Scalar], fragments: tuple[str, ...]
 ) -> None:
     """The same words that the classifier knows, with the nearest name."""
-    request = request_of(tmp_path, load_space("sglang"), {}, options=options, variables=variables)
+    request = request_of(tmp_path, load_space("sglang"), values, options=options)
     with pytest.raises(OptionNotInVersionError) as caught:
         build_command(request, recorded("sglang", "0.5.16"), host="127.0.0.1", port=1)
     assert all(fragment in str(caught.value) for fragment in fragments)
+
+
+def test_a_variable_that_the_user_fixed_is_the_users(tmp_path: Path) -> None:
+    """Engines read some variables that they do not declare; that this one is not declared is a note."""
+    fixed = {"SGLANG_NO_SUCH": "1"}
+    request = request_of(tmp_path, load_space("sglang"), {}, variables=fixed)
+    command = build_command(request, recorded("sglang", "0.5.16"), host="127.0.0.1", port=1)
+    assert command.env["SGLANG_NO_SUCH"] == "1"
+    assert "does not read" in undeclared(fixed, recorded("sglang", "0.5.16"))["SGLANG_NO_SUCH"]
+    assert undeclared({"SGLANG_DEBUG_SYMM_MEM": "1", "HF_HOME": "/x"}, recorded("sglang", "0.5.16")) == {}
 
 
 def test_a_switch_that_is_not_there_may_be_off(tmp_path: Path) -> None:

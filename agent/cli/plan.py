@@ -1,0 +1,78 @@
+"""The first screen of a search: the node, the engine, and what will be searched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from agent.cli.screen import print_indented
+from agent.modelled import modelled_name
+from agent.redaction import redact_argv, redact_mapping, redact_text
+from agent.report import simulated_note
+from agent.server import Server
+from agent.studies import Plan
+from runners import EngineSettings
+from runners.node_facts import summary_lines
+from runners.simulated_acceptance import simulated_length
+from search_spaces import Scalar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_plan(plan: Plan, console: Console) -> None:
+    """Print the node's facts and what will be searched, in a few lines."""
+    settings, space, facts = plan.manifest.settings, plan.manifest.space, plan.manifest.facts
+    if name := modelled_name(settings.engine, facts):
+        print_indented(console, f"modelled node {name}: nothing is launched, times and figures are the model's", 0)
+    for line in summary_lines(facts):
+        print_indented(console, line, 0)
+    free = {name: len(parameter.domain) for name, parameter in space.parameters.items() if parameter.can_vary(facts)}
+    points = math.prod(free.values())
+    levels = ", ".join(map(str, settings.workload.concurrency))
+    what = (
+        f"engine {settings.engine.engine} on {settings.engine.num_ranks} {settings.engine.device} ranks; "
+        f"{len(free)} parameters, {points:,} points; {plan.spec.budget} launches at concurrency {levels}"
+    )
+    print_indented(console, what, 0)
+    if plan.server is not None:
+        for line in _server_lines(plan.server, settings.engine):
+            print_indented(console, line, 0)
+    print_indented(console, "searching: " + ", ".join(f"{name} ({number})" for name, number in free.items()), 0)
+    if plan.server is not None:
+        _print_left_out(plan.server, console)
+
+
+def _server_lines(server: Server, settings: EngineSettings) -> Iterator[str]:
+    yield f"{server.accepted.engine} {server.accepted.version} of {server.python}"
+    yield redact_text(f"model {server.model}" + (f", draft {server.draft_model}" if server.draft_model else ""))
+    fixed = [*_variables(settings.variables), *redact_argv(_words(settings.options))]
+    if fixed:
+        yield f"fixed: {' '.join(fixed)}"
+    if server.start:
+        yield "begins at: " + " ".join(f"{name}={value}" for name, value in server.start.items())
+    if (length := simulated_length(settings)) is not None:
+        yield simulated_note(length)
+    for note in server.notes:
+        yield f"note: {redact_text(note)}"
+
+
+def _variables(variables: Mapping[str, str]) -> list[str]:
+    return [f"{name}={text}" for name, text in redact_mapping(variables).items()]
+
+
+def _words(options: Mapping[str, Scalar]) -> list[str]:
+    return [
+        word for name, value in options.items() for word in (f"--{name}", *(() if value is True else (str(value),)))
+    ]
+
+
+def _print_left_out(server: Server, console: Console) -> None:
+    """Values that this version cannot be told are no dead ends of the node, so they are told before the search."""
+    if not server.unavailable:
+        return
+    print_indented(console, f"left out, since {server.accepted.engine} {server.accepted.version} cannot be told:", 0)
+    for name, values in server.unavailable.items():
+        for value, why in values.items():
+            print_indented(console, f"{name}={value}: {why.removeprefix('error: ')}")
