@@ -102,7 +102,7 @@ class History:
     @cached_property
     def silent_rewrites(self) -> Rewrites:
         """Values that the engine was seen to replace: asking for one means asking for the other."""
-        return silent_rewrites(self.trials, self.space)
+        return silent_rewrites((*self.trials, *self.probes), self.space)
 
     @cached_property
     def measured(self) -> Mapping[str, Assignment]:
