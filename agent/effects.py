@@ -34,6 +34,7 @@ def observed_work(work: Work, record: RunRecord, space: SearchSpace, facts: Fact
         rewrites=(*work.rewrites, *(_rewrite(proof) for proof in found)),
         stage=work.stage,
         base=work.base,
+        about=work.about,
     )
 
 

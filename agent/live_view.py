@@ -63,11 +63,11 @@ class LiveView:
         """Print the trial's line and bring the figures up to date."""
         self._running = tuple(other for other in self._running if trial_label(other) != trial_label(trial))
         self._closed_here += trial.work.kind is not Kind.PROBE
-        known = {found.id for found in self._history.atlas.dead_ends}
+        known = {(found.id, found.state) for found in self._history.atlas.dead_ends}
         self._history = history
         self._print_trial(trial)
         for found in history.atlas.dead_ends:
-            if found.id not in known:
+            if (found.id, found.state) not in known:
                 self._print_dead_end(found)
         self._draw()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.asked_space import asked_space
+from agent.deadends.dead_end import DeadEndState
 from agent.errors import NodeUnusableError, UsageError
 from agent.heritage import inherited_by
 from agent.home import Home
@@ -115,7 +116,15 @@ def start(plan: Plan, home: Home, console: Console) -> Ended:
     store = StudyStore.create(storage, plan.storage_url, manifest)
     store.set_attribute(BUDGET, plan.spec.budget)
     home.remember(store.name, plan.storage_url, plan.tracking_uri)
+    if manifest.inherited:
+        console.print(_inherited_words(manifest), soft_wrap=True)
     return run_session(store, home, plan.session, console)
+
+
+def _inherited_words(manifest: Manifest) -> str:
+    stale = sum(found.state is DeadEndState.STALE for found in manifest.inherited)
+    again = f", {stale} of them to be checked again" if stale else ""
+    return f"starting from {len(manifest.inherited)} dead ends of earlier studies{again} (--no-inherit: from none)"
 
 
 def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[StudyStore, str]:

@@ -75,7 +75,7 @@ def _as_dict(log: str, diagnosis: Diagnosis) -> dict[str, Any]:
             "other_reasons": [],
             "depends_on": [],
         }
-    return shared | clean_failure(failure).model_dump(mode="json")
+    return shared | clean_failure(failure).model_dump(mode="json") | {"depends_on": list(failure.facts)}
 
 
 def _print(log: str, diagnosis: Diagnosis) -> None:

@@ -70,7 +70,7 @@ class Charter:
         self._variants.take(seen)
         if trial.outcome is not None and trial.outcome.refutes:
             self._refuting.append(trial)
-        told = {each.found.reason for each in self._heirlooms if each.take(seen)}
+        told = {each.found.reason for each in self._heirlooms if each.take(seen, trial.work.requested)}
         return {reason for reason in told if reason in self._evidence.reasons} | self._touched_by(seen)
 
     def _touched_by(self, seen: Observation) -> set[Reason]:

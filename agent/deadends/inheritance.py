@@ -134,15 +134,21 @@ class Heirloom:
     passes: list[Observation] = field(default_factory=list)
     failures: list[Observation] = field(default_factory=list)
 
-    def take(self, seen: Observation) -> bool:
-        """Take in a closed trial; return whether it says anything about the dead end."""
-        if RUNG_ORDER[seen.rung] < RUNG_ORDER[self.found.rung] or not self.found.covers(seen.assignment, seen.visible):
+    def take(self, seen: Observation, requested: Assignment) -> bool:
+        """Take in a closed trial; return whether it says anything about the dead end.
+
+        Where the engine now runs something else than was `requested`, the failure is gone too: that is a pass.
+        """
+        if RUNG_ORDER[seen.rung] < RUNG_ORDER[self.found.rung]:
             return False
-        if seen.failure is None:
+        if seen.passed and self.found.covers(requested, seen.visible):
             self.passes.append(seen)
-        elif seen.failure.reason is self.found.reason:
-            self.failures.append(seen)
-        return seen.failure is None or seen.failure.reason is self.found.reason
+            return True
+        is_same = seen.failure is not None and seen.failure.reason is self.found.reason
+        if not self.found.covers(seen.assignment, seen.visible) or not (seen.passed or is_same):
+            return False
+        (self.passes if seen.passed else self.failures).append(seen)
+        return True
 
     @property
     def explains(self) -> bool:

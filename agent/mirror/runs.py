@@ -105,6 +105,7 @@ def _outcome_tags(trial: Trial, dead_ends: Sequence[str], secrets: frozenset[str
         "phase": record.phase.value if record else None,
         "node": record.node if record else None,
         "dead_end": ", ".join(dead_ends),
+        "refutes": ", ".join(found.id for found in outcome.refutes) if outcome else "",
         schema.NOTE: _note(trial, secrets),
     }
     if outcome and outcome.failure:

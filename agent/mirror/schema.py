@@ -15,7 +15,7 @@ EXPERIMENT_KIND, KIND = "mlflow.experimentKind", "custom_model_development"
 
 TRIAL_TAGS = frozenset(
     {"kind", "stage", "outcome", "reason", "phase", "rung", "rule", "dead_end", "decisive_line", "blames"}
-    | {"assignment", "node"}
+    | {"assignment", "node", "refutes"}
 )
 STUDY_TAGS = frozenset({"verdict"})
 PREFIXES = ("scope.", "fact.", "best.", "count.")

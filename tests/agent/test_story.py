@@ -126,6 +126,13 @@ def test_the_custom_all_reduce_is_slow_and_not_dead(before: Campaign) -> None:
     assert before.best["allreduce"] == "nccl"
 
 
+def test_what_a_probe_showed_to_be_replaced_is_not_probed_again(before: Campaign) -> None:
+    """This engine ignores the switch of the PCIe all-reduce: one probe shows it, and the search does not ask again."""
+    asked = [probe for probe in before.study.probes if probe.work.requested["allreduce"] == "pcie_ipc"]
+    assert len(asked) == 1
+    assert asked[0].work.resolved["allreduce"] == "nccl"
+
+
 def test_the_scoped_tree_is_offered_as_the_escape(before: Campaign) -> None:
     (found,) = before.about(**TREE)
     assert [(each.changes, each.state) for each in found.escapes] == [("nccl_algo=allreduce:tree", EscapeState.WORKED)]
@@ -166,3 +173,5 @@ def test_what_the_engine_decides_is_never_tried_before_the_engine_changes(
     assert not [trial for trial in everything if trial.work.resolved["allreduce"] == "torch_symm_mem"]
     assert [each.state for each in newer_engine.inherited if each.covers(SYMMETRIC, SYMMETRIC)] == [DeadEndState.STALE]
     assert [each.state for each in newer_engine.about(**SYMMETRIC)] == [DeadEndState.REFUTED]
+    asked = [probe for probe in newer_engine.study.probes if probe.work.requested["allreduce"] == "torch_symm_mem"]
+    assert [probe.work.resolved["allreduce"] for probe in asked] == ["nccl"]  # the new engine replaces it silently

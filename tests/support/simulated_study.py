@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from agent.deadends.charter import Charter
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.refutations import with_refutations
+from agent.effects import observed_work
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
@@ -148,6 +149,7 @@ class SimulatedStudy:
         kept = self.probes if trial.work.kind is Kind.PROBE else self.trials
         before = sum(other.is_closed and other.work.identity == trial.work.identity for other in kept)
         outcome, record = self.answer(trial, before)
+        trial = trial.model_copy(update={"work": observed_work(trial.work, record, self.space, self.facts)})
         atlas = self._charter.chart(self.trials, self.probes, self.forgotten)
         outcome = with_refutations(outcome, trial, atlas, self.space)
         kept[trial.number] = _closed(trial, outcome, record)

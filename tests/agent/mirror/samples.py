@@ -11,6 +11,8 @@ from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.reasons import Policy, Reason
 from agent.store.trial import Kind, Trial, Work
 from runners import Exit, Latency, LevelMeasurement, LogLine, Measurement, Phase, ProbeMeasurement, Rung, RunRecord
+from tests.support.lives import dead_ends_of, two_failures
+from tests.support.planted import small_space
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FACTS = {"gpu_arch": "sm_90", "cuda": "13.0", "engine_version": "0.5.13", "packages": {"torch": "2.9"}, "links": "pcie"}
@@ -81,6 +83,13 @@ def rewritten(number: int, *, study: str = "s") -> Trial:
     return trial(number, study=study, work=work)
 
 
+def refuting(item: Trial) -> Trial:
+    """The trial as one that passed in what was confirmed."""
+    (found,) = dead_ends_of(two_failures(small_space(), Reason.ASSERTION), small_space())
+    assert item.outcome is not None
+    return item.model_copy(update={"outcome": item.outcome.model_copy(update={"refutes": (found,)})})
+
+
 def probe(number: int, *, study: str = "s") -> Trial:
     work = Work(kind=Kind.PROBE, rung=Rung.PROBE, requested=BASE, resolved=BASE)
     seen = record(probe=ProbeMeasurement(pass_us=900.0, calls_per_pass=122))
@@ -117,7 +126,7 @@ def rich(study: str, folder: Path) -> StudySnapshot:
     trials = (
         with_files(trial(0, study=study, kind=Kind.BASELINE), folder / "0"),
         with_files(failed(1, study=study), folder / "1"),
-        rewritten(2, study=study),
+        refuting(rewritten(2, study=study)),
         trial(3, study=study, outcome=slower),
         trial(4, study=study, outcome=interrupted, record=None),
     )
