@@ -13,7 +13,7 @@ from agent.clean_evidence import clean_outcome, clean_record, launch_secrets
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter
 from agent.deadends.refutations import with_refutations
-from agent.effects import observed_work
+from agent.effects import observed_work, of_active_parameters
 from agent.home import Home
 from agent.judge import judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
@@ -189,6 +189,7 @@ class Campaign:
             interruptions = self.history().interruptions[trial.work.identity]
             outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
             cleaned = clean_record(record, self._secrets)
+            cleaned = of_active_parameters(cleaned, trial.work.resolved, space, facts)
             ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
             self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
             if not record.leftovers.is_clean:

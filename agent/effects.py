@@ -19,6 +19,20 @@ Rewrites = Mapping[tuple[str, Scalar], EffectProof]
 """(parameter, requested value) → the proof that another value took effect."""
 
 
+def of_active_parameters(record: RunRecord, assignment: Assignment, space: SearchSpace, facts: Facts) -> RunRecord:
+    """Return the record without proofs about parameters that mean nothing beside the other values.
+
+    An engine without speculation reports no draft length: that replaces nothing.
+    """
+    known = space.parameters
+    kept = tuple(
+        proof
+        for proof in record.effects
+        if proof.parameter not in known or known[proof.parameter].is_active(assignment, facts)
+    )
+    return record if len(kept) == len(record.effects) else record.model_copy(update={"effects": kept})
+
+
 def observed_work(work: Work, record: RunRecord, space: SearchSpace, facts: Facts) -> Work:
     """Return the work as it ran: the same object where every effect that the record proves is what was asked for."""
     found = [proof for proof in record.effects if _is_rewrite(proof, work.resolved, space)]

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from agent.effects import OBSERVED, contradictions, observed_work, rewritten, silent_rewrites, unproven
+from agent.effects import (
+    OBSERVED,
+    contradictions,
+    observed_work,
+    of_active_parameters,
+    rewritten,
+    silent_rewrites,
+    unproven,
+)
 from agent.outcome import Outcome, OutcomeKind
 from agent.store.trial import Kind, Trial, Work
 from runners import EffectProof, Exit, Phase, Rung, RunRecord
@@ -47,6 +55,16 @@ def test_a_silent_fallback_is_closed_as_what_ran() -> None:
 def test_a_value_that_took_effect_changes_nothing() -> None:
     work = work_of(dict(CUSTOM))
     assert observed_work(work, record_with(HELD), SPACE, FACTS) is work
+
+
+def test_what_an_engine_says_of_a_parameter_without_a_meaning_is_no_replacement() -> None:
+    """Without speculation it reports no draft length."""
+    silent = EffectProof(parameter="num_speculative_tokens", requested=3, effective="none", evidence="line 1")
+    off = SPACE.normalise({**CUSTOM, **SPACE.baseline}, FACTS)
+    record = of_active_parameters(record_with(silent, HELD), off, SPACE, FACTS)
+    assert record.effects == (HELD,)
+    on = {**off, "speculative_method": "ngram"}
+    assert of_active_parameters(record_with(silent, HELD), on, SPACE, FACTS).effects == (silent, HELD)
 
 
 def test_a_value_without_a_name_in_the_space_stays_in_the_record() -> None:

@@ -99,6 +99,12 @@ def test_output_that_equals_the_baselines_is_measured() -> None:
         assert judged(served(measurement(outputs)), baseline=measurement()).kind is OutcomeKind.MEASURED
 
 
+def test_with_simulated_acceptance_output_is_not_compared() -> None:
+    """Tokens are then accepted that the model would not have put out: what differs says nothing."""
+    simulated = measurement(((1, 2, 3),)).model_copy(update={"extra": {"simulated_acceptance_length": 2.5}})
+    assert judged(served(simulated), baseline=measurement()).kind is OutcomeKind.MEASURED
+
+
 def test_without_a_baseline_nothing_is_compared() -> None:
     """The first launch is what later ones are compared with."""
     assert judged(served(measurement(((1,),)))).kind is OutcomeKind.MEASURED
