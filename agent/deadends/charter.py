@@ -50,7 +50,7 @@ class Charter:
         touched: set[Reason] = set()
         is_new = False
         for trial in (*probes, *trials):
-            if not trial.counts or (trial.study, trial.number) in self._seen:
+            if (trial.study, trial.number) in self._seen or not trial.counts:
                 continue
             self._seen.add((trial.study, trial.number))
             seen = observation_of(trial, self._space)

@@ -30,12 +30,8 @@ class Failed:
     """Its bit among the failures of its reason."""
     conditions: tuple[tuple[int, ...], ...]
     """For each visible parameter, the numbers of the conditions that its value satisfies."""
-
-    @property
-    def order(self) -> tuple[int, int, str, str]:
-        """Sort key that does not depend on when it was seen: evidence that names its cause comes first."""
-        rung = RUNG_ORDER[self.seen.rung]
-        return -len(self.failure.blames), rung, assignment_key(self.seen.assignment), ",".join(sorted(self.blames))
+    order: tuple[int, int, str, str]
+    """Sort key that does not depend on when it was seen: evidence that names its cause comes first."""
 
     @property
     def blames(self) -> frozenset[str]:
@@ -56,6 +52,7 @@ class ReasonEvidence:
     """Rung → bits of the failures seen there."""
     flaky: dict[int, list[Observation]] = field(default_factory=dict)
     """Failures whose very same launch also passed, with those passes."""
+    _last_phase: tuple[tuple[int, int], Phase] | None = None
 
     @property
     def steady(self) -> int:
@@ -65,8 +62,11 @@ class ReasonEvidence:
     @property
     def last_phase(self) -> Phase:
         """The latest phase in which a failure of the reason struck: what came further did not have its cause."""
-        phases = (failed.failure.phase for failed in self.failures if failed.index not in self.flaky)
-        return max(phases, key=PHASE_ORDER.__getitem__, default=Phase.STOP)
+        state = (len(self.failures), len(self.flaky))
+        if self._last_phase is None or self._last_phase[0] != state:
+            phases = (failed.failure.phase for failed in self.failures if failed.index not in self.flaky)
+            self._last_phase = (state, max(phases, key=PHASE_ORDER.__getitem__, default=Phase.STOP))
+        return self._last_phase[1]
 
     def alike(self, failed: Failed) -> int:
         """Return the bits of the failures that may have the same cause: a message with other blames has another one."""
@@ -146,7 +146,7 @@ class Evidence:
 
     def _add_failure(self, seen: Observation, failure: Failure) -> Failed:
         evidence = self.reasons.setdefault(failure.reason, ReasonEvidence())
-        failed = Failed(seen, failure, len(evidence.failures), self._conditions(seen))
+        failed = Failed(seen, failure, len(evidence.failures), self._conditions(seen), _order(seen, failure))
         evidence.failures.append(failed)
         evidence.blaming[failed.blames] |= 1 << failed.index
         evidence.at_rung[seen.rung] |= 1 << failed.index
@@ -170,6 +170,11 @@ class Evidence:
 
     def _conditions(self, seen: Observation) -> tuple[tuple[int, ...], ...]:
         return tuple(self.lexicon.satisfied(name, seen.assignment[name]) for name in seen.visible)
+
+
+def _order(seen: Observation, failure: Failure) -> tuple[int, int, str, str]:
+    blames = sorted(set(failure.blames).intersection(seen.visible))
+    return -len(failure.blames), RUNG_ORDER[seen.rung], assignment_key(seen.assignment), ",".join(blames)
 
 
 def _all(conditions: tuple[int, ...], satisfying: dict[int, int]) -> int:
