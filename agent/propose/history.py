@@ -111,7 +111,7 @@ class History:
     @cached_property
     def silent_rewrites(self) -> Rewrites:
         """Values that the engine was seen to replace: asking for one means asking for the other."""
-        return silent_rewrites((*self.trials, *self.probes), self.space)
+        return silent_rewrites(self.trials, self.space)
 
     @cached_property
     def _probe_rewrites(self) -> Rewrites:

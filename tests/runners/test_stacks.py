@@ -56,9 +56,10 @@ def test_without_leave_nothing_is_aborted(tmp_path: Path) -> None:
 
 
 def test_py_spy_of_the_engine_s_environment_is_found(tmp_path: Path) -> None:
-    spy = tmp_path / "py-spy"
-    spy.write_text("#!/bin/sh\necho Thread of $3\n")
-    spy.chmod(0o755)
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\necho Thread of $3\n")
+    # Written by another process: a fork of this one elsewhere in the suite could hold it open, and it would not start.
+    subprocess.run(["/usr/bin/install", "-m", "755", script, tmp_path / "py-spy"], check=True)
     process = subprocess.Popen(["/bin/sleep", "600"])
     try:
         assert dump_stacks([process.pid], tmp_path / "stacks.txt", tools=(tmp_path,))
