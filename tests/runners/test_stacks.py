@@ -62,6 +62,8 @@ def test_py_spy_of_the_engine_s_environment_is_found(tmp_path: Path) -> None:
     subprocess.run(["/usr/bin/install", "-m", "755", script, tmp_path / "py-spy"], check=True)
     process = subprocess.Popen(["/bin/sleep", "600"])
     try:
+        # For an instant after its start a process has no command line, and counts as gone.
+        wait_until(lambda: Path(f"/proc/{process.pid}/cmdline").read_bytes())
         assert dump_stacks([process.pid], tmp_path / "stacks.txt", tools=(tmp_path,))
         assert f"Thread of {process.pid}" in (tmp_path / "stacks.txt").read_text()
     finally:
