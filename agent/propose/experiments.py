@@ -30,6 +30,8 @@ MOST_EACH = 10
 """Experiments for each failure: what is not clear by then stays suspected."""
 LEAST_AT_PROBE = 0.3
 """Share of the causes that a probe can see from which it is asked first."""
+LAST_RESORT = 0.2
+"""What an experiment is worth, as a share, that most likely fails for another reason: better than none."""
 LEAST_WORTH = 0.1
 """Expected information, in bits, below which an experiment is not run."""
 
@@ -105,7 +107,7 @@ def _best(history: History, suspicion: Suspicion, rung: Rung) -> Work | None:
     ranked: dict[str, tuple[float, int, Assignment]] = {}
     for order, candidate in enumerate(_candidates(history, suspicion, causes, rung)):
         point = history.space.normalise(candidate, history.facts)
-        worth = _worth(suspicion, causes, point) * risk.chance_beside(point, suspicion)
+        worth = _worth(suspicion, causes, point) * max(risk.chance_beside(point, suspicion), LAST_RESORT)
         if worth >= LEAST_WORTH:
             ranked.setdefault(str(point), (-worth, order, point))
     for _, _, point in sorted(ranked.values(), key=lambda row: row[:2]):
