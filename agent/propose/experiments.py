@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from agent.deadends.evidence import RUNG_ORDER
 from agent.deadends.explain import LEAST_SHARE, Explanation
 from agent.deadends.learn import BELIEVED, REPEATS_BY_CHANCE, Suspicion
-from agent.propose import collectives, thresholds
+from agent.propose import audits, collectives, thresholds
 from agent.propose.history import History
 from agent.propose.risk import Risk
 from agent.propose.second_launch import LARGEST_SHARE
@@ -40,7 +40,7 @@ def at_probe_rung(history: History) -> tuple[Work, ...]:
     """Return the probes that the map asks for, one for each unexplained failure, or nothing."""
     if collectives.is_searching(history) or collectives.room(history) <= 0:
         return ()
-    wanted = itertools.chain(propose(history, Rung.PROBE), thresholds.propose(history, Rung.PROBE))
+    wanted = itertools.chain.from_iterable(step(history, Rung.PROBE) for step in _STEPS)
     works = {work.identity: work for work in wanted}
     return tuple(works.values())[: min(collectives.BATCH, collectives.room(history))]
 
@@ -50,7 +50,7 @@ def at_full_rung(history: History) -> Work | None:
     spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
     if spent >= LARGEST_SHARE * history.budget:
         return None
-    return next(itertools.chain(propose(history, Rung.FULL), thresholds.propose(history, Rung.FULL)), None)
+    return next(itertools.chain.from_iterable(step(history, Rung.FULL) for step in _STEPS), None)
 
 
 def propose(history: History, rung: Rung) -> Iterator[Work]:
@@ -189,3 +189,7 @@ def _entropy(probability: float) -> float:
         return 0.0
     other = 1.0 - probability
     return -probability * math.log2(probability) - other * math.log2(other)
+
+
+_STEPS = (propose, thresholds.propose, audits.propose)
+"""What the map asks for, most urgent first: what causes a failure, where it begins, whether it holds as widely."""

@@ -22,6 +22,9 @@ MOST_ATTEMPTS = 2
 RECHECKED = (DeadEndState.CONFIRMED, DeadEndState.STALE)
 """States in which a dead end can be checked again: all else says already that it may be launched."""
 
+STILL_DEAD = "still dead?"
+"""How the stage of a re-check ends: an audit is about a dead end too."""
+
 
 def asked_probes(history: History) -> tuple[Work, ...]:
     """Return the probes that the user's wishes ask for, or nothing."""
@@ -80,7 +83,8 @@ def _stale(history: History) -> Iterator[tuple[DeadEnd, int]]:
 
 def num_rechecks(history: History, found: DeadEnd) -> int:
     """Return how many closed trials checked this dead end again."""
-    return sum(t.work.about == found.id for t in (*history.trials, *history.probes) if t.counts)
+    trials = (t for t in (*history.trials, *history.probes) if t.counts)
+    return sum(t.work.about == found.id and t.work.stage.endswith(STILL_DEAD) for t in trials)
 
 
 def _waits(history: History, found: DeadEnd) -> bool:
@@ -108,7 +112,7 @@ def _points(history: History, found: DeadEnd) -> Iterator[Assignment]:
 
 def _work(history: History, found: DeadEnd, point: Assignment, rung: Rung) -> Work | None:
     kind = Kind.PROBE if rung is Rung.PROBE else Kind.CONFIRM
-    stage = f"is {found} still dead?"
+    stage = f"is {found} {STILL_DEAD}"
     closed = history.probed if rung is Rung.PROBE else history.identities
     for repeat in range(len(closed) + 1):
         if f"{assignment_key(point)}/{kind.value}/{repeat}" not in closed:

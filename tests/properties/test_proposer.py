@@ -105,11 +105,12 @@ def test_no_identity_is_closed_twice_and_the_budget_is_kept(truth: Truth, budget
 @settings(max_examples=20)
 @given(planted_studies(), st.integers(0, 3))
 def test_nothing_confirmed_dead_is_launched(truth: Truth, seed: int) -> None:
-    """A confirmed dead end blocks wherever it matches: second launches and probes included."""
+    """A confirmed dead end blocks wherever it matches, second launches included; only its own audits look into it."""
 
     def check(history: History, proposal: Proposal) -> None:
         for work in proposal.works if isinstance(proposal, Launches) else ():
-            assert not any(found.blocks(work.resolved) for found in history.atlas.confirmed)
+            matching = [found for found in history.atlas.confirmed if found.blocks(work.resolved)]
+            assert all(work.kind is Kind.PROBE and work.about == found.id for found in matching)
 
     SimulatedStudy(truth, 24, seed=seed, on_proposal=check).run()
 
