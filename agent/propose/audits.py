@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.deadends.dead_end import DeadEnd
-from agent.deadends.evidence import RUNG_ORDER
 from agent.deadends.observation import trial_label
 from agent.propose.history import History
-from agent.store.trial import Kind, Trial, Work
+from agent.store.trial import Kind, Work
 from runners import Rung
 from search_spaces import Assignment, Scalar
 
@@ -68,13 +67,8 @@ def _varied(
 
 
 def _contexts(history: History, found: DeadEnd) -> list[Assignment]:
-    passed = (trial for trial in (*history.trials, *history.probes) if _passed_at(trial, found.rung))
-    points = {trial.work.key: trial.work.resolved for trial in passed}
+    points = history.working_at(found.rung)
     return [points[key] for key in sorted(points)][-CONTEXTS:]
-
-
-def _passed_at(trial: Trial, rung: Rung) -> bool:
-    return trial.is_measured and RUNG_ORDER[trial.work.rung] >= RUNG_ORDER[rung]
 
 
 def _supporting(history: History, found: DeadEnd) -> list[Assignment]:

@@ -1,7 +1,7 @@
 """Step 4: the collectives, searched where they are cheap. What a probe can see is settled at the probe rung.
 
-Two waves: every single change from the base, then combinations of the changes that helped. Only the best few, and one
-that differs in kind, go on to real launches (step 5).
+Three waves: every single change from the base, then combinations of the changes that helped, then around the best until
+no change helps. The launches that follow know the communication time of what was probed (`communication`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ USUAL_PRICE, LOWEST_PRICE, ENOUGH_PROBES = 0.15, 1 / 64, 4
 """A probe's duration as a share of a launch's: before enough probes tell, and as the least that is believed."""
 HELPED = 0.97
 """A change helped when it cut the communication time to this share or less."""
-PROMOTED = 3
 
 
 def propose(history: History) -> tuple[Work, ...]:
@@ -48,18 +47,6 @@ def propose(history: History) -> tuple[Work, ...]:
 def is_searching(history: History) -> bool:
     """Return whether probes are in flight: the next batch depends on what they find."""
     return any(not probe.is_closed for probe in history.probes)
-
-
-def promoted(history: History) -> list[Assignment]:
-    """Return the probed assignments worth a real launch: the fastest few, and the fastest of another kind."""
-    if history.base is None:
-        return []
-    ranked = [probe.work.resolved for probe in _ranked(history)]
-    best = ranked[:PROMOTED]
-    leading = next(iter(history.space.probe_parameters), None)
-    kinds = {found[leading] for found in best} if leading else set()
-    other = next((found for found in ranked[PROMOTED:] if leading and found[leading] not in kinds), None)
-    return best if other is None else [*best, other]
 
 
 def _asks_more(history: History, candidate: Assignment, batch: Iterable[Work]) -> bool:

@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from agent.deadends.evidence import RUNG_ORDER
 from agent.deadends.explain import LEAST_SHARE, Explanation
 from agent.deadends.learn import BELIEVED, REPEATS_BY_CHANCE, Suspicion
 from agent.propose import audits, collectives, thresholds
@@ -169,8 +168,7 @@ def _contexts(history: History, suspicion: Suspicion, rung: Rung) -> list[Assign
     """Return working assignments of this rung or above, those first that share least with what failed."""
     failed = suspicion.failed.seen
     visible = history.space.probe_parameters if rung is Rung.PROBE else tuple(history.space.parameters)
-    passed = [trial for trial in (*history.trials, *history.probes) if _passed_at(trial, rung)]
-    points = {trial.work.key: trial.work.resolved for trial in passed}
+    points = history.working_at(rung)
     suspects = {each.parameter for cause in _causes(suspicion) for each in cause.conditions}
     weight = {name: 3 if name in suspects else 1 for name in visible}
     shared = {
@@ -178,10 +176,6 @@ def _contexts(history: History, suspicion: Suspicion, rung: Rung) -> list[Assign
         for key, point in points.items()
     }
     return [points[key] for key in sorted(points, key=lambda key: (shared[key], key))[:CONTEXTS]]
-
-
-def _passed_at(trial: Trial, rung: Rung) -> bool:
-    return trial.is_measured and RUNG_ORDER[trial.work.rung] >= RUNG_ORDER[rung]
 
 
 def _entropy(probability: float) -> float:

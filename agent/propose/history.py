@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from agent.deadends.atlas import Atlas
+from agent.deadends.evidence import RUNG_ORDER
 from agent.effects import Rewrites, rewritten, silent_rewrites
 from agent.settings import StudySettings
 from agent.store.trial import Kind, Lease, Trial, Work
@@ -122,6 +123,12 @@ class History:
     def measured(self) -> Mapping[str, Assignment]:
         """Key → resolved assignment of everything that was measured, in order of first measurement."""
         return {trial.work.key: trial.work.resolved for trial in self.trials if trial.is_measured}
+
+    def working_at(self, rung: Rung) -> dict[str, Assignment]:
+        """Return key → resolved assignment of everything that worked at this rung or above it."""
+        trials = (trial for trial in (*self.trials, *self.probes) if trial.is_measured)
+        lowest = RUNG_ORDER[rung]
+        return {trial.work.key: trial.work.resolved for trial in trials if RUNG_ORDER[trial.work.rung] >= lowest}
 
     def mean(self, key: str) -> float:
         """Return the mean value of an assignment over its launches."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.deadends.dead_end import DeadEnd
-from agent.deadends.evidence import RUNG_ORDER
 from agent.propose.history import History
 from agent.reasons import Reason
 from agent.store.trial import Kind, Work
@@ -44,13 +43,8 @@ def _unknown_beyond(history: History, found: DeadEnd, condition: Condition) -> l
 
 def _passes(history: History, found: DeadEnd, condition: Condition, value: Scalar) -> bool:
     others = tuple(other for other in found.conditions if other != condition)
-    return any(
-        trial.is_measured
-        and RUNG_ORDER[trial.work.rung] >= RUNG_ORDER[found.rung]
-        and trial.work.resolved[condition.parameter] == value
-        and matches_all(others, trial.work.resolved)
-        for trial in (*history.trials, *history.probes)
-    )
+    working = history.working_at(found.rung).values()
+    return any(point[condition.parameter] == value and matches_all(others, point) for point in working)
 
 
 def _experiment(history: History, found: DeadEnd, condition: Condition, value: Scalar) -> Work | None:
@@ -70,10 +64,6 @@ def _experiment(history: History, found: DeadEnd, condition: Condition, value: S
 
 def _contexts(history: History, found: DeadEnd) -> list[Assignment]:
     """Return working assignments, those first that share most with the dead end: they need the fewest changes."""
-    passed = {
-        trial.work.key: trial.work.resolved
-        for trial in (*history.trials, *history.probes)
-        if trial.is_measured and RUNG_ORDER[trial.work.rung] >= RUNG_ORDER[found.rung]
-    }
+    passed = history.working_at(found.rung)
     matching = {key: sum(each.matches(point) for each in found.conditions) for key, point in passed.items()}
     return [passed[key] for key in sorted(passed, key=lambda key: (-matching[key], key))[:8]]
