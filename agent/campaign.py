@@ -30,6 +30,7 @@ from runners.cookies import kill_processes
 from runners.ray_pool import Lost, RayPool, Running
 
 POLL_S = 0.2
+PAUSED_BY_THE_USER = "paused"
 WISHES_S = 0.5
 """How old the user's wishes (more budget, an assignment to try) may be when something is proposed."""
 CANCEL_S = 15.0
@@ -105,6 +106,8 @@ class Campaign:
                 return Stop(self._quarantine, resumable=True, node_unusable=True)
             if self.deadline is not None and time.monotonic() > self.deadline and not self.in_flight:
                 return Stop("the time budget is spent", resumable=True)
+            if self._fresh_wishes().is_paused and not self.in_flight:
+                return Stop(PAUSED_BY_THE_USER, resumable=True)
             proposal = self._propose() if self._may_start() else None
             if isinstance(proposal, Stop):
                 return proposal
@@ -114,8 +117,7 @@ class Campaign:
                 self._wait()
 
     def _propose(self) -> Proposal:
-        if time.monotonic() - self._wished_at > WISHES_S:
-            self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
+        self._fresh_wishes()
         history = self.history()
         history.refusals.clear()
         proposal = propose(history, self._sampler)
@@ -123,6 +125,12 @@ class Campaign:
         if self._savings.note(history.refusals, launched):
             self.store.set_attribute(RULED_OUT, self._savings.counts())
         return proposal
+
+    def _fresh_wishes(self) -> Wishes:
+        """Return what the user wishes for, read anew now and then."""
+        if time.monotonic() - self._wished_at > WISHES_S:
+            self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
+        return self._wishes
 
     def history(self) -> History:
         """Return the study as the proposer sees it; the same object as long as nothing has changed."""
@@ -152,7 +160,8 @@ class Campaign:
 
     def _may_start(self) -> bool:
         in_time = self.deadline is None or time.monotonic() <= self.deadline
-        return in_time and self._quarantine is None and len(self.in_flight) < self.slots
+        is_wanted = in_time and not self._wishes.is_paused
+        return is_wanted and self._quarantine is None and len(self.in_flight) < self.slots
 
     def _start(self, works: Sequence[Work]) -> None:
         cookie = secrets.token_hex(16)

@@ -26,7 +26,7 @@ from agent.propose.order import Stop
 from agent.recovery import close_orphans, give_up_ownership, take_ownership
 from agent.snapshot import dead_end_ids, snapshot_of
 from agent.store.manifest import Manifest
-from agent.store.study_store import StudyStore
+from agent.store.study_store import PAUSED, StudyStore
 from agent.store.trial import Kind, Trial
 from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE
 from runners.ray_pool import PoolError, RayPool
@@ -91,6 +91,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     """
     environment = dict(os.environ)
     lease = take_ownership(store, take_over=options.take_over)
+    store.set_attribute(PAUSED, None)
     interrupted = close_orphans(store)
     if interrupted:
         console.print(

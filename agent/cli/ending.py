@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.campaign import PAUSED_BY_THE_USER
 from agent.cli.blocks import print_dead_ends
 from agent.cli.screen import print_command, print_indented
 from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, NothingWorksError, StorageError
@@ -54,4 +55,5 @@ def _exit_code(ended: Ended, manifest: Manifest, console: Console) -> int:
         return NodeUnusableError.exit_code
     if ended.stop.why.startswith(Reason.DISK_FULL.value):
         return StorageError.exit_code
-    return 0 if "time budget" in ended.stop.why else INTERRUPTED_EXIT_CODE
+    is_as_asked = ended.stop.why == PAUSED_BY_THE_USER or "time budget" in ended.stop.why
+    return 0 if is_as_asked else INTERRUPTED_EXIT_CODE

@@ -19,8 +19,10 @@ COMMANDS = {
     "ui": "ui",
     "sync": "sync",
     "try": "try_assignment",
+    "pause": "pause",
     "classify": "classify",
     "doctor": "doctor",
+    "completion": "completion",
 }
 SUMMARIES = {
     "search": "Search for the best configuration of a node.",
@@ -33,8 +35,10 @@ SUMMARIES = {
     "ui": "Show every trial in MLflow, on this host only.",
     "sync": "Make MLflow equal to the study's storage.",
     "try": "Launch exactly this assignment next.",
+    "pause": "Let a running search finish what is in flight, then leave.",
     "classify": "Say why a launch failed, from its log.",
     "doctor": "Say what this node and its engines can use, and what is missing.",
+    "completion": "Print the shell's completion script.",
 }
 
 
