@@ -12,7 +12,7 @@ FORMS = ("sh", "env", "yaml", "compose", "k8s", "json")
 """Written down here too, since `--help` must not import what writes them."""
 
 
-@click.command()
+@click.command(epilog="Example: agent best --export sh > serve.sh")
 @study_argument
 @click.option("--export", "form", type=click.Choice(FORMS), help="Print it as a file to take away, without secrets.")
 @click.option("--image", help="Container image for compose and k8s.  [default: the engine makers' own]")
@@ -22,10 +22,7 @@ FORMS = ("sh", "env", "yaml", "compose", "k8s", "json")
 def command(
     study: str | None, form: str | None, image: str | None, as_json: bool, storage: str | None, home: str | None
 ) -> None:
-    """Show the best configuration of STUDY (by default the last one), its gain, and the command that repeats it.
-
-    Example: agent best --export sh > serve.sh && sh serve.sh
-    """
+    """Show the best configuration of STUDY (by default the last one), its gain, and the command that repeats it."""
     from agent.cli.screen import make_console, print_command, print_indented
     from agent.errors import NothingWorksError
     from agent.home import Home

@@ -11,7 +11,7 @@ HOW = {
 }
 
 
-@click.command(epilog="Once and for all: " + HOW["bash"])
+@click.command(epilog="Example: " + HOW["bash"])
 @click.argument("shell", type=click.Choice(tuple(HOW)))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST_LABELS = 3
 
 
-@click.command()
+@click.command(epilog="Example: agent explain '#12'; agent explain p3")
 @click.argument("trial")
 @click.option("--study", help="Study.  [default: the last one]")
 @json_option

@@ -7,7 +7,7 @@ import click
 from agent.cli.options import home_option, storage_option, study_argument
 
 
-@click.command()
+@click.command(epilog="Example: agent pause && agent resume")
 @study_argument
 @storage_option
 @home_option

@@ -9,7 +9,7 @@ import click
 from agent.cli.options import home_option, storage_option, study_argument
 
 
-@click.command()
+@click.command(epilog="Example: agent report --output .")
 @study_argument
 @click.option(
     "--output",
@@ -19,10 +19,7 @@ from agent.cli.options import home_option, storage_option, study_argument
 @storage_option
 @home_option
 def command(study: str | None, output: Path | None, storage: str | None, home: str | None) -> None:
-    """Write the report of STUDY (by default the last one): report.html, which needs no network, and report.md.
-
-    Example: agent report --output . && xdg-open report.html
-    """
+    """Write the report of STUDY (by default the last one): report.html, which needs no network, and report.md."""
     from agent.home import Home, write_atomically
     from agent.reading import read_study
     from agent.report import as_report, reproduce_command

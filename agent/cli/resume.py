@@ -7,7 +7,7 @@ import click
 from agent.cli.options import home_option, storage_option, study_argument
 
 
-@click.command()
+@click.command(epilog="Example: agent resume --budget 60")
 @study_argument
 @click.option("--budget", type=click.IntRange(min=1), help="New budget in launches, for a study that is to go on.")
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h.")

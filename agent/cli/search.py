@@ -42,7 +42,9 @@ def _levels(_context: click.Context, _parameter: click.Parameter, text: str | No
         raise click.BadParameter(f"{text!r} is not a list of numbers such as 1,8") from error
 
 
-@click.command()
+@click.command(
+    epilog="Example: agent search --engine sglang --model ~/models/big --draft ~/models/big-eagle3 --tp 8 --budget 40"
+)
 @click.option("--budget", type=int, help="Launches, failures and repeats included.  [default: 40]")
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h; resumable afterwards.")
 @click.option("--engine", help="sglang, vllm, torch, replay, or package.module:Class of your own.  [default: torch]")

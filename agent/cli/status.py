@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LOOK_EVERY_S = 2.0
 
 
-@click.command()
+@click.command(epilog="Example: agent status --watch")
 @study_argument
 @click.option("--watch", is_flag=True, help="Look again every two seconds, until the study is left or Ctrl-C.")
 @json_option
@@ -41,8 +41,10 @@ def command(study: str | None, watch: bool, as_json: bool, storage: str | None, 
         click.echo(json.dumps(_content(reading)))
         return
     console = make_console()
-    for number, line in enumerate(_lines(reading)):
-        print_indented(console, line, 2 if number else 0)
+    head, *lines = _lines(reading)
+    console.print(head, style="bold")
+    for line in lines:
+        print_indented(console, line)
 
 
 def _watch(home: Home, study: str | None, storage: str | None) -> None:

@@ -7,7 +7,7 @@ import click
 from agent.cli.options import home_option, json_option, storage_option, study_argument
 
 
-@click.command()
+@click.command(epilog="Example: agent sync")
 @study_argument
 @click.option("--tracking-uri", help="MLflow server or store.  [default: the study's]")
 @json_option

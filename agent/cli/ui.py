@@ -7,7 +7,7 @@ import click
 from agent.cli.options import home_option, storage_option, study_argument
 
 
-@click.command()
+@click.command(epilog="Example: agent ui --port 5001")
 @study_argument
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of 127.0.0.1.  [default: 5000, else a free one]")
 @storage_option

@@ -67,6 +67,7 @@ def test_every_command_is_in_the_list_and_explains_itself(invoke: Callable[..., 
     for name, command in commands().items():
         assert SUMMARIES[name] in listing
         assert command.help
+        assert (command.epilog or "").startswith("Example: "), name
         assert not [option.name for option in command.params if isinstance(option, click.Option) and not option.help]
 
 

@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
+import kubernetes_validate
 import pytest
 import yaml
 from hypothesis import given
@@ -107,6 +109,21 @@ def test_kubernetes_takes_secrets_from_a_secret() -> None:
     assert list(by_name)[:2] == ["API_KEY", "HF_TOKEN"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == SERVED.num_gpus
     assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+
+
+def test_kubernetes_itself_would_take_the_file() -> None:
+    """Checked against the schema of the Kubernetes API, strictly: an unknown key is an error."""
+    for document in yaml.safe_load_all(export(SERVED, "k8s")):
+        kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_compose_itself_would_take_the_file(tmp_path: Path) -> None:
+    """Checked against the schema of the Compose specification."""
+    file = tmp_path / "compose.yaml"
+    file.write_text(export(SERVED, "compose"), encoding="utf-8")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(file)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_documents_say_the_same() -> None:
