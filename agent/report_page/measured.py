@@ -24,6 +24,7 @@ def measured_study(space: SearchSpace, arms: Sequence[Arm]) -> Study:
     import optuna
     from optuna.trial import create_trial
 
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # else it announces a study that nobody asked for
     study = optuna.create_study(direction="maximize")
     ranked = sorted(arms, key=lambda arm: arm.mean, reverse=True)[:DRAWN_ARMS]
     varied = [name for name in space.parameters if len({repr(arm.assignment[name]) for arm in ranked}) > 1]
