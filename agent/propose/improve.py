@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
 from agent.propose import second_launch
 from agent.propose.communication import Communication
+from agent.propose.drafting import Drafting
 from agent.propose.history import History
 from agent.propose.risk import Risk
-from agent.propose.surrogate import Seen, Surrogate
+from agent.propose.surrogate import Beforehand, Seen, Surrogate, together
 from agent.store.trial import Kind, Work
 from search_spaces import Assignment, assignment_key
 
-EFFECT, COLLECTIVES_EFFECT = 0.15, 0.03
-"""Expected size of one value's effect on the objective, as a share of it, and of what a probe has settled."""
+EFFECT, COLLECTIVES_EFFECT, DRAFT_EFFECT = 0.15, 0.03, 0.03
+"""Expected size of one value's effect on the objective, as a share of it, of what a probe has settled, and of a draft
+length whose effect is worked out."""
+DIGITS = 9
+"""Decimals of an expected improvement that count: what only rounding tells apart must not depend on the machine."""
 BEST_ROWS, LATEST_ROWS = 60, 60
 """Measured assignments that the process is fitted to in a long study."""
 BREADTH, DEPTH = 3, 4
@@ -94,10 +98,10 @@ class Improvement:
         keys = [key for key in points if key not in self._promises]
         if keys:
             wanted = [points[key] for key in keys]
-            expected = self._surrogate.expect(wanted, self._communication.effects(wanted))
+            expected = self._surrogate.expect(wanted, self._known(wanted))
             gains = expected.mean - self._bar
             for key, gain, sd in zip(keys, gains, expected.sd, strict=True):
-                self._promises[key] = _expected_improvement(float(gain), float(sd))
+                self._promises[key] = round(_expected_improvement(float(gain), float(sd)), DIGITS)
 
     def _chance(self, key: str, point: Assignment) -> float:
         if key not in self._chances:
@@ -117,19 +121,26 @@ class Improvement:
         return Communication(self.history)
 
     @cached_property
+    def _drafting(self) -> Drafting:
+        return Drafting(self.history)
+
+    def _known(self, points: Sequence[Assignment]) -> list[Beforehand]:
+        return together(self._communication.effects(points), self._drafting.effects(points))
+
+    @cached_property
     def _surrogate(self) -> Surrogate:
         return Surrogate(self.history.space, self._effects, self._rows, self.history.noise_sd)
 
     @property
     def _effects(self) -> dict[str, float]:
         """What only changes the collectives was settled by probes; little of it is left to launches."""
-        is_probed = self._communication.is_known
-        return {
-            name: COLLECTIVES_EFFECT
-            if is_probed and each.seen_by_probe and not each.effect_beyond_collectives
-            else EFFECT
-            for name, each in self.history.space.parameters.items()
-        }
+        found = dict.fromkeys(self.history.space.parameters, EFFECT)
+        for name, each in self.history.space.parameters.items():
+            if self._communication.is_known and each.seen_by_probe and not each.effect_beyond_collectives:
+                found[name] = COLLECTIVES_EFFECT
+        if self._drafting.is_known and self._drafting.parameter:
+            found[self._drafting.parameter] = DRAFT_EFFECT
+        return found
 
     @cached_property
     def _rows(self) -> list[Seen]:
@@ -138,7 +149,7 @@ class Improvement:
         if len(keys) > BEST_ROWS + LATEST_ROWS:
             best = set(history.ranking[:BEST_ROWS])
             keys = [key for key in keys[:-LATEST_ROWS] if key in best] + keys[-LATEST_ROWS:]
-        known = self._communication.effects([history.measured[key] for key in keys])
+        known = self._known([history.measured[key] for key in keys])
         return [
             Seen(history.measured[key], history.mean(key), len(history.values[key]), effect)
             for key, effect in zip(keys, known, strict=True)

@@ -40,6 +40,18 @@ class Beforehand:
 NOTHING = Beforehand()
 
 
+def together(*parts: Sequence[Beforehand]) -> list[Beforehand]:
+    """Return what several sources know of the same assignments: their guesses add up, their doubts stand apart."""
+    widths = [max((len(each.doubts) for each in part), default=0) for part in parts]
+    return [
+        Beforehand(
+            sum(each.value for each in row),
+            tuple(doubt for each, width in zip(row, widths, strict=True) for doubt in (each.doubts or (0.0,) * width)),
+        )
+        for row in zip(*parts, strict=True)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """One assignment with its figure."""
@@ -114,8 +126,9 @@ class Surrogate:
 
         product = first @ second.T
         squares = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)[None, :] - 2.0 * product
-        together: Table = (TOGETHER * self._size) ** 2 * np.exp(-np.maximum(squares, 0.0) / (4.0 * self._size**2))
-        return together + product + 1e-6
+        jointly = (TOGETHER * self._size) ** 2 * np.exp(-np.maximum(squares, 0.0) / (4.0 * self._size**2))
+        covariance: Table = jointly + product + 1e-6
+        return covariance
 
     def _variance(self, features: Table) -> Table:
         variance: Table = (features**2).sum(axis=1) + (TOGETHER * self._size) ** 2 + 1e-6
