@@ -89,26 +89,26 @@ class Surrogate:
     def expect(self, points: Sequence[Assignment], known: Sequence[Beforehand] = ()) -> Expected:
         """Return what is expected of assignments, each with what is known beforehand (by default nothing)."""
         import numpy as np
-        from scipy.linalg import cho_solve, solve_triangular
 
         known = known or [NOTHING] * len(points)
         features = self._features(points, known)
         across = self._covariance(features, self._seen)
-        mean = across @ cho_solve((self._root, True), self._targets)
-        explained = solve_triangular(self._root, across.T, lower=True)
+        explained = self._whitener @ across.T
+        mean = explained.T @ (self._whitener @ self._targets)
         variance = self._variance(features) - (explained**2).sum(axis=0)
         return Expected(
             mean + self._offset + np.array([each.value for each in known]), np.sqrt(np.maximum(variance, 0.0))
         )
 
     @cached_property
-    def _root(self) -> Table:
-        """Lower Cholesky factor of the covariance of what was seen, noise included; (rows, rows)."""
+    def _whitener(self) -> Table:
+        """Inverse of the lower Cholesky factor of the covariance of what was seen, noise included; (rows, rows)."""
         import numpy as np
 
         noise = np.array([self._noise_sd**2 / row.number for row in self._rows])
-        root: Table = np.linalg.cholesky(self._covariance(self._seen, self._seen) + np.diag(noise))
-        return root
+        root = np.linalg.cholesky(self._covariance(self._seen, self._seen) + np.diag(noise))
+        whitener: Table = np.linalg.solve(root, np.eye(len(self._rows)))
+        return whitener
 
     @cached_property
     def _targets(self) -> Table:
@@ -160,10 +160,14 @@ class Surrogate:
     def _of_values(self) -> Table:
         """Features of each value of each parameter; parameters share no column."""
         import numpy as np
-        from scipy.linalg import block_diag
 
         blocks = [size * np.array(_shapes(self._space.parameters[n].domain)) for n, size in self._effects.items()]
-        return block_diag(*blocks) if blocks else np.zeros((0, 0))
+        table = np.zeros((sum(len(block) for block in blocks), sum(block.shape[1] for block in blocks)))
+        row = column = 0
+        for block in blocks:
+            table[row : row + len(block), column : column + block.shape[1]] = block
+            row, column = row + len(block), column + block.shape[1]
+        return table
 
 
 def _shapes(domain: Sequence[Scalar]) -> list[list[float]]:
