@@ -1,4 +1,4 @@
-"""What another draft length does, from one launch with speculation and the baseline: worked out instead of tried.
+"""What another draft length does, worked out from one launch with speculation and one without instead of tried.
 
 A launch reports how often each drafted position was accepted, so the tokens of a pass are known for every shorter draft
 and can be continued for a longer one. What one drafted token adds to a step is the difference to the baseline's step.
@@ -15,11 +15,13 @@ from functools import cached_property
 from agent.propose.history import History
 from agent.propose.surrogate import NOTHING, Beforehand
 from runners.contract import LevelMeasurement
-from search_spaces import Assignment
+from search_spaces import Assignment, assignment_key
 from search_spaces.condition import is_number
 
+USUAL_SHARE = 0.12
+"""What one drafted token adds to a step, as a share of it, where no launch says."""
 SHARE_SD = 0.4
-"""Standard deviation of a drafted token's share of a step, as a share of it: it was seen at the base, not here."""
+"""Standard deviation of a drafted token's share of a step, as a share of it: it was seen elsewhere."""
 EACH_SD = 0.01
 """Standard deviation of the effect of each token more or less, for what acceptance does not tell."""
 
@@ -43,8 +45,8 @@ class Drafting:
 
     @property
     def is_known(self) -> bool:
-        """True when a launch with speculation, the base and the baseline say enough."""
-        return bool(self.parameter and self._reference and self._token_shares)
+        """True when a launch with speculation says which parameter is the draft length."""
+        return self.parameter is not None and self._reference is not None
 
     def effects(self, points: Sequence[Assignment]) -> list[Beforehand]:
         """Return what the draft length alone does to the objective's logarithm, relative to the best launch's."""
@@ -99,17 +101,22 @@ class Drafting:
 
     @cached_property
     def _token_shares(self) -> list[float]:
-        """What one drafted token adds to a step, as a share of the baseline's, for each level; empty if unknown."""
-        keys = [key for key, point in self.history.measured.items() if point == self.history.base]
-        with_draft = self._passes.get(keys[0]) if keys else None
-        without = self._passes.get(self.history.baseline_key or "")
-        if with_draft is None or without is None or not with_draft.drafted or without.drafted:
-            return []
-        return [
-            max(step_ms / without.step_ms[level] - 1.0, 0.0) / with_draft.drafted
-            for level, step_ms in with_draft.step_ms.items()
-            if level in without.step_ms
-        ]
+        """What one drafted token adds to a step, as a share of the step without speculation, for each level.
+
+        From the best measured assignment that was also measured without speculation; the usual where none was.
+        """
+        for key in self.history.ranking:
+            seen = self._passes.get(key)
+            if seen is not None and seen.drafted:
+                plain = self.history.without_speculation(self.history.measured[key])
+                without = self._passes.get(assignment_key(plain))
+                if without is not None and not without.drafted:
+                    return [
+                        max(step_ms / without.step_ms[level] - 1.0, 0.0) / seen.drafted
+                        for level, step_ms in seen.step_ms.items()
+                        if level in without.step_ms
+                    ]
+        return [USUAL_SHARE]
 
 
 def _pass_of(levels: Sequence[LevelMeasurement]) -> _Pass:
