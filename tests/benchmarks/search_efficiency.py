@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from agent.propose import improve
 from agent.store.trial import Kind, Trial
 from agent.summary import summarise
 from runners import Rung
@@ -28,6 +29,7 @@ from search_spaces import Assignment, NodeModel, load_node, true_value
 from search_spaces.node_best import best
 from search_spaces.node_generator import generate
 from search_spaces.node_loader import shipped_nodes
+from tests.benchmarks.other_steps import STEPS, launches_by
 from tests.benchmarks.plain_strategies import STRATEGIES, Launches
 from tests.benchmarks.search_table import OURS, REACHED, Run, line_of, runs_in, tables
 from tests.support.modelled_study import ModelledStudy
@@ -72,8 +74,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--budget", type=int, default=BUDGET)
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes; by default one for each core")
     parser.add_argument("--into", help="file of results, JSON lines; what stands there already is not run again")
-    every = (OURS, *STRATEGIES)
-    parser.add_argument("--strategies", nargs="*", default=every, choices=every, metavar="NAME", help=", ".join(every))
+    usual, more = (OURS, *STRATEGIES), tuple(STEPS)
+    about = f"of: {', '.join(usual)} (these by default); {', '.join(more)}"
+    parser.add_argument("--strategies", nargs="*", default=usual, choices=(*usual, *more), metavar="NAME", help=about)
     return parser.parse_args()
 
 
@@ -92,9 +95,10 @@ def run(job: Job) -> Run:
     name, seed, strategy, budget = job
     node, top = _node(name)
     began = time.process_time()
-    if strategy == OURS:
+    if strategy == OURS or strategy in STEPS:
         study = ModelledStudy(node=node, budget=budget, seed=seed)
-        study.run()
+        with launches_by(STEPS.get(strategy, improve.propose)):
+            study.run()
         arm = summarise(study.history(), "study").best
         declared = arm.assignment if arm else None
         steps = list(_steps(sorted([*study.trials, *study.probes], key=lambda trial: trial.started_at)))
