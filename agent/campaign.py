@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -27,11 +27,13 @@ from agent.store.trial import Kind, Lease, Trial, Work
 from agent.wishes import Wishes, read_counts, read_wishes
 from runners import Measurement, Runner, RunRecord
 from runners.cookies import kill_processes
-from runners.ray_pool import Lost, RayPool, Running
+from runners.ray_pool import Lost, PoolError, RayPool, Running
 
 POLL_S = 0.2
 WISHES_S = 0.5
 """How old the user's wishes (more budget, an assignment to try) may be when something is proposed."""
+RAY_LIVES = 3
+"""Times in a row, without a trial in between, that a local Ray which died is replaced."""
 CANCEL_S = 15.0
 """How long a running trial may take to clean up after itself when it is interrupted."""
 
@@ -82,6 +84,8 @@ class Campaign:
     """Trials (or batches of probes) at the same time."""
     deadline: float | None = None
     """Value of the monotonic clock after which nothing new is started."""
+    lost_to: Callable[[], str | None] = lambda: None
+    """Who took the study over from this agent, in words; None while it is ours."""
     in_flight: list[tuple[Running, tuple[Trial, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -92,15 +96,20 @@ class Campaign:
         self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
         self._savings = Savings(read_counts(self.store))
         self._history: tuple[tuple[int, Wishes], History] | None = None
+        self._ray_deaths = 0
         self._quarantine: str | None = None
         """What a launch left behind that its clean-up could not remove: whatever ran beside it would not be itself."""
 
     def run(self) -> Stop:
         """Run the study until its proposer stops it, somebody interrupts it, or its time is up."""
         while True:
+            if (taker := self.lost_to()) is not None:
+                return self._yield_to(taker)
             if self.interruption:
                 self.abandon_in_flight()
                 return Stop(f"interrupted by {self.interruption}", resumable=True)
+            if (daemon := self.pool.dead_daemon) is not None and (stop := self._replace_ray(daemon)) is not None:
+                return stop
             if self._quarantine is not None and not self.in_flight:
                 return Stop(self._quarantine, resumable=True, node_unusable=True)
             if self.deadline is not None and time.monotonic() > self.deadline and not self.in_flight:
@@ -150,6 +159,30 @@ class Campaign:
                 )
         self.in_flight.clear()
 
+    def _yield_to(self, taker: str) -> Stop:
+        """End what is running and write nothing: the new owner has closed it already."""
+        for running, trials in self.in_flight:
+            self.pool.cancel(running, CANCEL_S)
+            kill_processes(trials[0].cookie)
+        self.in_flight.clear()
+        return Stop(f"{taker} took the study over", resumable=True)
+
+    def _replace_ray(self, daemon: str) -> Stop | None:
+        """Put a new Ray in the place of one that died: that blames neither the work in flight nor the engine."""
+        for _, trials in self.in_flight:
+            kill_processes(trials[0].cookie)
+            for trial in trials:
+                self._close(trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=f"Ray's {daemon} died"), None)
+        self.in_flight.clear()
+        self._ray_deaths += 1
+        if self._ray_deaths > RAY_LIVES:
+            return Stop(f"Ray's {daemon} died {self._ray_deaths} times in a row", resumable=True, node_unusable=True)
+        try:
+            self.pool.restart()
+        except PoolError as error:
+            return Stop(str(error), resumable=True, node_unusable=True)
+        return None
+
     def _may_start(self) -> bool:
         in_time = self.deadline is None or time.monotonic() <= self.deadline
         return in_time and self._quarantine is None and len(self.in_flight) < self.slots
@@ -173,8 +206,11 @@ class Campaign:
         ended = self.pool.wait([running for running, _ in self.in_flight], POLL_S)
         for running, trials in list(self.in_flight):
             if running in ended:
+                result = self.pool.result(running)
+                if isinstance(result, Lost) and self.pool.dead_daemon is not None:
+                    break  # no fault of this work
                 self.in_flight.remove((running, trials))
-                self._take(trials, self.pool.result(running))
+                self._take(trials, result)
         for observer in self.observers:
             observer.tick()
 
@@ -197,6 +233,7 @@ class Campaign:
 
     def _close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> None:
         closed = self.store.close(trial, outcome, record)
+        self._ray_deaths = 0 if closed.counts else self._ray_deaths
         history = self.history()
         for observer in self.observers:
             observer.trial_closed(closed, history)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
 FORGOTTEN, RECHECKS, RULED_OUT = "forgotten", "rechecks", "ruled_out"
+BEAT, SESSION, EPOCHS = "beat", "session", "epochs"
 _PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/]*@")
 
 
