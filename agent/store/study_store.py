@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pydantic import ValidationError
 
@@ -18,6 +18,7 @@ from agent.outcome import Outcome
 from agent.redaction import redact_text
 from agent.store.distributions import distributions_of
 from agent.store.manifest import Manifest
+from agent.store.patience import PatientStorage
 from agent.store.stored_trial import final_state, trial_of
 from agent.store.trial import Kind, Lease, Trial, Work
 from runners import RunRecord
@@ -63,8 +64,11 @@ def open_storage(url: str) -> BaseStorage:
     with storage_errors(url):
         try:
             # Another process may hold SQLite's lock for the length of a transaction: wait rather than fail.
-            arguments = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
-            return optuna.storages.get_storage(optuna.storages.RDBStorage(url, engine_kwargs=arguments))
+            is_file = url.startswith("sqlite")
+            # A server may have been restarted since a connection was used last: look before each use.
+            arguments = {"connect_args": {"timeout": 60}} if is_file else {"pool_pre_ping": True}
+            storage = optuna.storages.get_storage(optuna.storages.RDBStorage(url, engine_kwargs=arguments))
+            return storage if is_file else cast("BaseStorage", PatientStorage(storage))
         except (ArgumentError, NoSuchModuleError, ValueError, ImportError) as error:
             message = str(error).splitlines()[0]
             raise UsageError(
