@@ -146,7 +146,7 @@ class Campaign:
 
     def atlas(self) -> Atlas:
         """Return the map as the closed trials have it."""
-        return self._charter.chart(self.store.trials(), self.store.probes(), self._wishes.forgotten_names)
+        return self._charter.chart(self.store.trials_of(), self.store.probes_of(), self._wishes.forgotten_names)
 
     def abandon_in_flight(self) -> None:
         """End what is running and close it as interrupted: the work is queued again."""
@@ -240,7 +240,9 @@ class Campaign:
 
     def _baseline(self) -> Measurement | None:
         """Return what the baseline put out: every later launch has to agree with it."""
-        baselines = (trial for trial in self.store.trials() if trial.work.kind is Kind.BASELINE and trial.is_measured)
+        baselines = (
+            trial for trial in self.store.trials_of() if trial.work.kind is Kind.BASELINE and trial.is_measured
+        )
         first = next(baselines, None)
         return first.record.measurement if first and first.record else None
 
@@ -265,8 +267,9 @@ def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) 
         space=store.manifest.space,
         facts=store.manifest.facts,
         runner=runner,
-        trials=store.trials(),
-        probes=store.probes(),
+        trials=store.trials_of(),
+        probes=store.probes_of(),
+        earlier=sum(trial.counts and trial.epoch < len(store.epochs) - 1 for trial in store.trials()),
         atlas=atlas,
         budget=wishes.budget,
         asked=wishes.asked,

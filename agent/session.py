@@ -7,13 +7,14 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from agent.campaign import Campaign, Interruption
+from agent.epochs import begin_epoch
 from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, StorageError
 from agent.heartbeat import Heartbeat
 from agent.home import Home
@@ -43,6 +44,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedEnvironment:
+    """The facts of now, and what of them differs, in words."""
+
+    facts: Mapping[str, object]
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SessionOptions:
     """How to run, as opposed to what: nothing of this is part of the study."""
 
@@ -51,6 +60,8 @@ class SessionOptions:
     slots: int = 1
     time_budget_s: float | None = None
     take_over: bool = False
+    changed: ChangedEnvironment | None = None
+    """The environment that the user accepts, where it is not the one that the study was in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +110,8 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
         console.print(
             f"{interrupted} trials of the previous agent were closed as interrupted; their work is queued again"
         )
+    if options.changed is not None:
+        begin_epoch(store, options.changed.facts, options.changed.changes)
     mirror = make_mirror(options.tracking_uri, home)
     worker: MirrorWorker | None = None
     heartbeat = Heartbeat(store, lease)
