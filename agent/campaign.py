@@ -13,6 +13,7 @@ from agent.clean_evidence import clean_outcome, clean_record, launch_secrets
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter
 from agent.deadends.refutations import with_refutations
+from agent.disk import disk_problem
 from agent.effects import observed_work, of_active_parameters
 from agent.home import Home
 from agent.judge import judge, lost_task
@@ -97,6 +98,7 @@ class Campaign:
         self._savings = Savings(read_counts(self.store))
         self._history: tuple[tuple[int, Wishes], History] | None = None
         self._ray_deaths = 0
+        self._folder = self.home.artifact_dir(self.store.name, "")
         self._quarantine: str | None = None
         """What a launch left behind that its clean-up could not remove: whatever ran beside it would not be itself."""
 
@@ -108,6 +110,8 @@ class Campaign:
             if self.interruption:
                 self.abandon_in_flight()
                 return Stop(f"interrupted by {self.interruption}", resumable=True)
+            if not self.in_flight and (problem := disk_problem(self._folder)) is not None:
+                return Stop(f"{problem}. Make room, then resume", resumable=True, storage_failed=True)
             if (daemon := self.pool.dead_daemon) is not None and (stop := self._replace_ray(daemon)) is not None:
                 return stop
             if self._quarantine is not None and not self.in_flight:
@@ -185,7 +189,11 @@ class Campaign:
 
     def _may_start(self) -> bool:
         in_time = self.deadline is None or time.monotonic() <= self.deadline
-        return in_time and self._quarantine is None and len(self.in_flight) < self.slots
+        has_room = len(self.in_flight) < self.slots
+        return in_time and has_room and self._quarantine is None and (not self.in_flight or self._can_write())
+
+    def _can_write(self) -> bool:
+        return disk_problem(self._folder) is None
 
     def _start(self, works: Sequence[Work]) -> None:
         cookie = secrets.token_hex(16)
@@ -218,18 +226,24 @@ class Campaign:
         if isinstance(result, Lost):
             kill_processes(trials[0].cookie)
             for trial in trials:
-                self._close(trial, lost_task(result.why), None)
+                self._close(trial, lost_task(result.why) if self._can_write() else self._without_disk(), None)
             return
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
             outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
+            if outcome.failure is not None and not self._can_write():
+                outcome = self._without_disk()
             cleaned = clean_record(record, self._secrets)
             cleaned = of_active_parameters(cleaned, trial.work.resolved, space, facts)
             ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
             self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
             if not record.leftovers.is_clean:
                 self._quarantine = quarantine_message(trial, record)
+
+    def _without_disk(self) -> Outcome:
+        """Whatever a launch looks like that could not write: it says nothing, and is made again."""
+        return Outcome(kind=OutcomeKind.INTERRUPTED, note=disk_problem(self._folder) or "the disk was full")
 
     def _close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> None:
         closed = self.store.close(trial, outcome, record)

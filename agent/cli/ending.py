@@ -52,6 +52,6 @@ def _exit_code(ended: Ended, manifest: Manifest, console: Console) -> int:
     console.print(f"\ngo on with: agent resume {manifest.settings.name}", style="bold")
     if ended.stop.node_unusable:
         return NodeUnusableError.exit_code
-    if ended.stop.why.startswith(Reason.DISK_FULL.value):
+    if ended.stop.storage_failed or ended.stop.why.startswith(Reason.DISK_FULL.value):
         return StorageError.exit_code
     return 0 if "time budget" in ended.stop.why else INTERRUPTED_EXIT_CODE

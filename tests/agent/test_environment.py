@@ -19,7 +19,7 @@ from agent.snapshot import snapshot_of
 from agent.store.study_store import BUDGET, StudyStore, open_storage
 from agent.store.trial import Kind, Work
 from agent.wishes import read_wishes
-from runners import Exit, Phase, RunRecord
+from runners import Exit, Phase, Rung, RunRecord
 from runners.model_files import END_BYTES, WHOLE_BYTES, files_digest
 from tests.support.lives import PASSED, failed
 from tests.support.planted import FACTS, PlantedRunner
@@ -179,18 +179,19 @@ def test_measurements_before_the_change_are_kept_apart_and_count_for_the_budget(
     assert history(store).spent == len(store.trials()) == BEFORE + 1
 
 
-def test_the_default_and_the_baseline_are_measured_again_first(store: StudyStore) -> None:
+def test_the_default_and_the_baseline_are_measured_again_first_and_then_what_is_stale(store: StudyStore) -> None:
     begin_epoch(store, NEW_FACTS, ())
-    ran = []
-    for _ in range(2):
+    (stale,) = history(store).atlas.stale
+    ran: list[Work] = []
+    while not ran or ran[-1].about != stale.id:
         proposal = propose(history(store), Sampler(store.manifest.space))
         assert isinstance(proposal, Launches)
-        (piece,) = proposal.works
-        ran.append(piece.kind)
-        closed(store, piece)
-    assert ran == [Kind.DEFAULT, Kind.BASELINE]
-    stale = propose(history(store), Sampler(store.manifest.space))
-    assert isinstance(stale, Launches) and stale.works[0].resolved["backend"] == "b"
+        ran += proposal.works
+        for piece in proposal.works:
+            closed(store, piece)
+    assert [piece.kind for piece in ran[:2]] == [Kind.DEFAULT, Kind.BASELINE]
+    assert [piece for piece in ran if piece.rung is Rung.FULL][2:] == [ran[-1]]
+    assert ran[-1].resolved["backend"] == "b"
 
 
 def test_another_process_sees_the_same_epochs_and_the_facts_of_each_trial(store: StudyStore) -> None:
