@@ -75,7 +75,7 @@ class Finding:
 def courses(engine: str, models: Path | None) -> Course:
     """Return how studies of an engine are killed."""
     if engine == "torch":
-        return Course(("--option", "preset=tiny"), budget=14, longest_pause_s=10.0, kills_each=12)
+        return Course(("--option", "preset=tiny"), budget=14, longest_pause_s=7.0, kills_each=20)
     if engine == "synthetic":
         options = ("--engine", SYNTHETIC, "--space", "torch", "--device", "cpu")
         return Course(options, budget=14, longest_pause_s=8.0, kills_each=2)
@@ -270,7 +270,7 @@ def main(kills: int, engine: str, engine_python: str | None, models: Path | None
             course.longest_pause_s,
             course.kills_each,
         )
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and the agents would inherit that
     with tempfile.TemporaryDirectory(prefix="kill-resume-") as folder:
         found = run(kills, course, seed, Path(folder), 60 * minutes)
     click.echo(json.dumps(asdict(found), indent=2))
