@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.deadends.atlas import Atlas
-from agent.deadends.charter import chart
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.inheritance import Ancestor, inherit
+from agent.epochs import ancestors_of, chart_at
 from agent.store.manifest import Manifest
 from agent.store.study_store import StudyStore, study_names
-from agent.wishes import Wishes, read_wishes
+from agent.wishes import Wishes
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def chart_of(store: StudyStore, wishes: Wishes) -> Atlas:
     """Return the map of a stored study: what it inherited and what its trials taught, without what is forgotten."""
-    manifest, forgotten = store.manifest, wishes.forgotten_names
-    return chart(store.trials(), store.probes(), manifest.space, manifest.facts, manifest.inherited, forgotten)
+    return chart_at(store, -1, wishes.forgotten_names)
 
 
 def inherited_by(manifest: Manifest, storage: BaseStorage, url: str) -> tuple[DeadEnd, ...]:
@@ -30,7 +29,7 @@ def inherited_by(manifest: Manifest, storage: BaseStorage, url: str) -> tuple[De
     """
     others = (name for name in study_names(storage) if name != manifest.settings.name)
     stores = (StudyStore(storage, url, name) for name in others)
-    ancestors = [_ancestor(store, manifest) for store in stores if _is_related(store.manifest, manifest)]
+    ancestors = [each for store in stores if _is_related(store.manifest, manifest) for each in _epochs(store, manifest)]
     return inherit(ancestors, manifest.space, manifest.facts)
 
 
@@ -39,12 +38,6 @@ def _is_related(one: Manifest, other: Manifest) -> bool:
     return (mine.engine, mine.device, one.space.engine) == (yours.engine, yours.device, other.space.engine)
 
 
-def _ancestor(store: StudyStore, manifest: Manifest) -> Ancestor:
-    older = store.manifest
-    return Ancestor(
-        name=store.name,
-        space=older.space,
-        facts=older.facts,
-        dead_ends=chart_of(store, read_wishes(store)).dead_ends,
-        is_alike=dict(older.settings.engine.options) == dict(manifest.settings.engine.options),
-    )
+def _epochs(store: StudyStore, manifest: Manifest) -> list[Ancestor]:
+    mine, yours = store.manifest.settings.engine, manifest.settings.engine
+    return ancestors_of(store, is_alike=dict(mine.options) == dict(yours.options))

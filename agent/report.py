@@ -98,6 +98,8 @@ def headline(summary: StudySummary) -> list[str]:
         f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
         f"{outcomes['failed']} failed; {summary.num_probes} probes; {summary.node_s:.0f} s of node time",
     ]
+    if summary.earlier:
+        lines.append(f"{summary.earlier} of the launches were made before the environment changed, and are kept apart")
     if summary.modelled:
         lines.append(f"modelled node {summary.modelled}: nothing was launched, every figure is the model's")
     if summary.simulated_acceptance is not None:

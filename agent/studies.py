@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from agent.asked_space import asked_space
 from agent.deadends.dead_end import DeadEndState
+from agent.environment import file_facts
 from agent.errors import NodeUnusableError, UsageError
 from agent.heritage import inherited_by
 from agent.home import Home
@@ -96,6 +97,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
         ),
         seed=spec.seed,
     )
+    facts = {**facts, **file_facts(engine.model_dump())}
     manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC))
     return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server)
 
@@ -158,14 +160,7 @@ def node_facts(spec: StudySpec, server: Server | None = None) -> dict[str, objec
 
     Software and model are those of the server's own environment, where there is one.
     """
-    command = [sys.executable, "-m", "runners.node_facts", *(server.paths if server else ())]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=FACTS_TIMEOUT_S, check=True)
-        facts: dict[str, object] = json.loads(done.stdout)
-    except subprocess.CalledProcessError as error:
-        raise NodeUnusableError(f"the node's facts cannot be read: {error.stderr.strip()[-500:]}") from error
-    except (subprocess.TimeoutExpired, ValueError) as error:
-        raise NodeUnusableError(f"the node's facts cannot be read: {error}") from error
+    facts = collected_facts(server.paths if server else ())
     num_gpus = int(str(facts.get("gpu_count") or 0))
     device = spec.device or ("cuda" if num_gpus else "cpu")
     if device == "cuda" and not num_gpus:
@@ -173,6 +168,19 @@ def node_facts(spec: StudySpec, server: Server | None = None) -> dict[str, objec
     ranks = spec.tp or (server.num_ranks if server else None) or (num_gpus if device == "cuda" else CPU_RANKS)
     ours = {"device": device, "num_ranks": ranks, "engine_version": f"{spec.engine} (torch {facts.get('torch')})"}
     return {**facts, **ours, **(server.facts if server else {})}
+
+
+def collected_facts(paths: tuple[str, ...] = ()) -> dict[str, object]:
+    """Return the facts of this node, its software as those folders hold it (by default, as this Python does)."""
+    command = [sys.executable, "-m", "runners.node_facts", *paths]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FACTS_TIMEOUT_S, check=True)
+        facts: dict[str, object] = json.loads(done.stdout)
+    except subprocess.CalledProcessError as error:
+        raise NodeUnusableError(f"the node's facts cannot be read: {error.stderr.strip()[-500:]}") from error
+    except (subprocess.TimeoutExpired, ValueError) as error:
+        raise NodeUnusableError(f"the node's facts cannot be read: {error}") from error
+    return facts
 
 
 def _check_engine(spec: StudySpec) -> None:

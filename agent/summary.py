@@ -62,6 +62,8 @@ class StudySummary:
     """Trials that did not get everything that they asked for."""
     unproven: Mapping[str, str] = field(default_factory=dict)
     """Parameter → why nobody can tell whether it took effect."""
+    earlier: int = 0
+    """Launches that count and were made before the environment changed: nothing else here speaks of them."""
     simulated_acceptance: float | None = None
     """Tokens for each verify pass that the engine was told to pretend; None where drafts were really judged."""
 
@@ -103,7 +105,8 @@ def summarise(history: History, name: str) -> StudySummary:
     return StudySummary(
         study=name,
         budget=history.budget,
-        spent=sum(trial.counts for trial in history.trials),
+        spent=history.earlier + sum(trial.counts for trial in history.trials),
+        earlier=history.earlier,
         outcomes={kind.value: outcomes[kind.value] for kind in OutcomeKind},
         num_probes=sum(probe.counts for probe in history.probes),
         node_s=sum(trial.record.wall_s for trial in everything if trial.record),

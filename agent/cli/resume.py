@@ -14,6 +14,9 @@ from agent.cli.options import home_option, storage_option, study_argument
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
 @click.option("--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at the same time.")
 @click.option("--take-over", is_flag=True, help="Run it although its owner on another host cannot be seen.")
+@click.option(
+    "--accept-environment", is_flag=True, help="Go on although GPU, driver, CUDA, engine or model files changed."
+)
 @storage_option
 @home_option
 @click.pass_context
@@ -25,6 +28,7 @@ def command(
     ray_address: str | None,
     trials_per_node: int,
     take_over: bool,
+    accept_environment: bool,
     storage: str | None,
     home: str | None,
 ) -> None:
@@ -33,17 +37,18 @@ def command(
     from agent.cli.screen import make_console
     from agent.errors import UsageError
     from agent.home import Home
+    from agent.resumption import check_environment, study_to_resume
     from agent.session import SessionOptions, run_session
     from agent.spec import seconds_of
     from agent.store.study_store import BUDGET
-    from agent.studies import open_study
 
     place, console = Home.find(home), make_console()
     try:
         time_budget_s = seconds_of(time_budget) if time_budget else None
     except ValueError as error:
         raise click.BadParameter(f"{time_budget!r}: {error}", param_hint="--time-budget") from error
-    store, tracking_uri = open_study(place, study, storage)
+    store, tracking_uri = study_to_resume(place, study, storage, budget, console)
+    changed = check_environment(store, console, accept=accept_environment)
     place.create()
     if budget is not None:
         spent = sum(trial.counts for trial in store.trials())
@@ -53,6 +58,6 @@ def command(
             )
         store.set_attribute(BUDGET, budget)
     place.remember(store.name, store.url, tracking_uri)
-    options = SessionOptions(tracking_uri, ray_address, trials_per_node, time_budget_s, take_over)
+    options = SessionOptions(tracking_uri, ray_address, trials_per_node, time_budget_s, take_over, changed)
     ended = run_session(store, place, options, console)
     context.exit(finish(ended, store.manifest, tracking_uri, place, console))

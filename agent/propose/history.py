@@ -56,6 +56,8 @@ class History:
     """Id of a dead end that the user wants to be checked again → how many such trials there are to be in all."""
     owner: Lease | None = None
     """The agent that runs the study now: what stopped an earlier one does not stop it. None: all count as one."""
+    earlier: int = 0
+    """Launches of the budget that were used up before the environment changed; they are no trials of this history."""
     ruled_out: Counter[str] = field(default_factory=Counter)
     """Candidates that were not launched, by why: a tally for the reader, which no decision looks at."""
     refusals: list[Refusal] = field(default_factory=list)
@@ -69,7 +71,7 @@ class History:
     @property
     def spent(self) -> int:
         """How many launches of the budget are used up, with those in flight."""
-        return len(self.launches)
+        return self.earlier + len(self.launches)
 
     @cached_property
     def num_in_flight(self) -> int:

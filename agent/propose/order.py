@@ -37,6 +37,8 @@ class Stop:
     """True when the study stopped before its budget was spent and may go on once the cause is mended."""
     node_unusable: bool = False
     """True when the node cannot be given another launch as it is."""
+    storage_failed: bool = False
+    """True when a disk or database is in the way."""
 
 
 @dataclass(frozen=True, slots=True)

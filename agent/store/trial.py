@@ -101,6 +101,8 @@ class Trial(Frozen):
     outcome: Outcome | None = None
     record: RunRecord | None = None
     artifact_dir: str = ""
+    epoch: int = 0
+    """Which of the study's environments it was launched in, counted from 0."""
     facts: Mapping[str, object] = {}
     """Facts of the node it ran on."""
 
