@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.engine_python import ask_installed
+from agent.named_space import named_space
 from agent.spec import StudySpec
 from runners import EngineSettings
 from runners.base_command import BaseCommand, split_base_command, started_engine
@@ -22,7 +23,7 @@ from runners.engine_dialects import (
     unsayable,
 )
 from runners.simulated_acceptance import SIMULATE
-from search_spaces import Assignment, Scalar, SearchSpace, SpecificationError, load_space
+from search_spaces import Assignment, Scalar, SearchSpace, SpecificationError
 
 SERVERS = ("sglang", "vllm")
 """Engines that live in an environment of the user's own and are asked what they accept."""
@@ -95,7 +96,7 @@ def asked_server(spec: StudySpec, environment: Mapping[str, str], *, needs_model
             if getattr(spec, key):
                 raise spec.error(f"this is for servers, and {spec.engine} is none: add --engine sglang or vllm", key)
         return None
-    space = load_space(spec.space or spec.engine)
+    space = named_space(spec)
     if space.engine != spec.engine:
         raise spec.error(f"this is a search space of {space.engine}, not of {spec.engine}", "space")
     shown = _command_of(spec)

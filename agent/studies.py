@@ -19,6 +19,7 @@ from agent.heritage import inherited_by
 from agent.home import Home
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
+from agent.named_space import named_space
 from agent.redaction import redact_url
 from agent.server import Server, asked_server, check_fixed, with_engine_of_command
 from agent.session import Ended, SessionOptions, run_session
@@ -31,7 +32,6 @@ from agent.wishes import read_wishes
 from runners import EngineSettings, Workload
 from runners.ray_pool import address_problem
 from runners.registry import UnknownEngineError, make_runner
-from search_spaces import load_space
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -75,7 +75,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     modelled = asked_node(spec)
     _check_engine(spec)
     server = asked_server(spec, os.environ)
-    whole = modelled[0].space if modelled else server.space if server else load_space(spec.space or spec.engine)
+    whole = modelled[0].space if modelled else server.space if server else named_space(spec)
     space = asked_space(spec, whole, server)
     home.check()
     _check_addresses(spec)
