@@ -144,4 +144,4 @@ def judged(errors: str, exit_code: int) -> Verdict:
 
 def names_a_place(message: str) -> bool:
     """True for a message that names a line, a key, an option, an argument or a variable."""
-    return any(found.search(text) for found in (_LINE, _KEY) for text in (message, _FILE.sub("", message, count=1)))
+    return bool(_LINE.search(message) or _KEY.search(_FILE.sub("", message, count=1)))
