@@ -26,7 +26,7 @@ from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
 from agent.spec import StudySpec
 from agent.store.manifest import Manifest
-from agent.store.storage_url import storage_file, storage_problem
+from agent.store.storage_url import storage_file, storage_problem, unusable_path
 from agent.store.study_store import BUDGET, StudyStore, open_storage, study_names
 from agent.wishes import read_wishes
 from runners import EngineSettings, Workload
@@ -135,7 +135,10 @@ def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[S
     """
     last = home.last()
     url = storage_url or last.get("storage") or home.storage_url
-    if (file := storage_file(url)) is not None and not file.exists():  # opening it would create it
+    file = storage_file(url)
+    if file is not None and (problem := unusable_path(file)):
+        raise UsageError(f"--storage {file}: {problem}")
+    if file is not None and not file.exists():  # opening it would create it
         raise UsageError(f"there is no study in {file}: begin one with `agent search`, or name another --home")
     storage = open_storage(url)
     wanted = name or last.get("study")
