@@ -20,19 +20,19 @@ from agent.heritage import inherited_by
 from agent.home import Home
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
+from agent.named_space import named_space
 from agent.redaction import redact_url
 from agent.server import Server, asked_server, check_fixed, with_engine_of_command
 from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
 from agent.spec import StudySpec
 from agent.store.manifest import Manifest
-from agent.store.storage_url import storage_file, storage_problem
+from agent.store.storage_url import storage_file, storage_problem, unusable_path
 from agent.store.study_store import BUDGET, StudyStore, open_storage, study_names
 from agent.wishes import read_wishes
 from runners import EngineSettings, Workload
 from runners.ray_pool import address_problem
 from runners.registry import UnknownEngineError, make_runner
-from search_spaces import load_space
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -76,7 +76,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     modelled = asked_node(spec)
     _check_engine(spec)
     server = asked_server(spec, os.environ)
-    whole = modelled[0].space if modelled else server.space if server else load_space(spec.space or spec.engine)
+    whole = modelled[0].space if modelled else server.space if server else named_space(spec)
     space = asked_space(spec, whole, server)
     home.check()
     _check_addresses(spec)
@@ -137,7 +137,10 @@ def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[S
     """
     last = home.last()
     url = storage_url or last.get("storage") or home.storage_url
-    if (file := storage_file(url)) is not None and not file.exists():  # opening it would create it
+    file = storage_file(url)
+    if file is not None and (problem := unusable_path(file)):
+        raise UsageError(f"--storage {file}: {problem}")
+    if file is not None and not file.exists():  # opening it would create it
         raise UsageError(f"there is no study in {file}: begin one with `agent search`, or name another --home")
     storage = open_storage(url)
     wanted = name or last.get("study")

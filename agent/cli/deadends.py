@@ -55,7 +55,7 @@ def command(
     if undo and not is_forgetting:
         raise click.UsageError(f"--undo goes with `agent deadends {FORGET} ID`")
     if not is_forgetting and len(words) > 1:
-        raise click.UsageError(f"one study at a time, not {len(words)}: {' '.join(words)}")
+        raise click.UsageError(f"STUDY: one at a time, not {len(words)}: {' '.join(words)}")
     study = named or (None if is_forgetting else next(iter(words), None))
     reading = read_study(Home.find(home), study, storage)
     if is_forgetting:
