@@ -12,8 +12,10 @@ from agent.effects import contradictions, unproven
 from agent.modelled import modelled_name
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
+from agent.propose.standing import Standing
 from agent.reasons import Reason
 from agent.store.trial import Trial
+from agent.verdict import Comparison, Verdict
 from runners.simulated_acceptance import simulated_length
 from search_spaces import Assignment
 
@@ -64,24 +66,28 @@ class StudySummary:
     """Parameter → why nobody can tell whether it took effect."""
     simulated_acceptance: float | None = None
     """Tokens for each verify pass that the engine was told to pretend; None where drafts were really judged."""
+    comparison: Comparison | None = None
+    """The best, or where the baseline is the best the next one, against the baseline; None where too little was
+    repeated for an interval."""
 
     @property
     def gain(self) -> float | None:
-        """Best objective divided by the baseline's, or None where one is missing."""
+        """Best objective divided by the baseline's, or None where one is missing: by repeats, where there are any."""
         if self.best is None or self.baseline is None:
             return None
-        return self.best.mean / self.baseline.mean
+        if self.best.assignment == self.baseline.assignment:
+            return 1.0
+        return self.comparison.ratio if self.comparison else self.best.mean / self.baseline.mean
 
     @property
     def verdict(self) -> str:
         """`gain`, `no gain` or `not separable within the budget`; empty where nothing can be compared."""
         if self.gain is None or self.best is None or self.baseline is None:
             return ""
-        if self.best.assignment == self.baseline.assignment or self.gain <= 1.0:
-            return "no gain"
-        is_apart = min(self.best.values) > max(self.baseline.values)
-        repeated = min(len(self.best.values), len(self.baseline.values)) >= 2
-        return "gain" if is_apart and repeated else "not separable within the budget"
+        if self.comparison is not None:
+            return self.comparison.verdict.value
+        is_baseline = self.best.assignment == self.baseline.assignment
+        return (Verdict.NO_GAIN if is_baseline else Verdict.NOT_SEPARABLE).value
 
     def changes(self, assignment: Assignment) -> str:
         """Return how an assignment differs from the engine's default, in words."""
@@ -96,7 +102,8 @@ def changes_from(default: Assignment, assignment: Assignment) -> str:
 
 def summarise(history: History, name: str) -> StudySummary:
     """Return the summary of a study."""
-    arms = arms_of(history.trials)
+    arms, standing = arms_of(history.trials), Standing(history)
+    winner = standing.winner
     by_key = {arm.first.work.key: arm for arm in arms}
     outcomes = Counter(trial.outcome.kind.value for trial in history.trials if trial.outcome is not None)
     everything = (*history.trials, *history.probes)
@@ -108,7 +115,7 @@ def summarise(history: History, name: str) -> StudySummary:
         num_probes=sum(probe.counts for probe in history.probes),
         node_s=sum(trial.record.wall_s for trial in everything if trial.record),
         baseline=by_key.get(history.baseline_key or ""),
-        best=best_arm(arms),
+        best=by_key.get(winner or ""),
         atlas=history.atlas,
         ruled_out=dict(history.ruled_out),
         default=history.default,
@@ -117,18 +124,13 @@ def summarise(history: History, name: str) -> StudySummary:
         replaced=tuple(trial for trial in history.trials if contradictions(trial)),
         unproven=unproven(history.trials, history.space),
         simulated_acceptance=simulated_length(history.settings.engine),
+        comparison=standing.comparison(winner),
     )
 
 
 def _is_unknown(trial: Trial) -> bool:
     failure = trial.outcome.failure if trial.outcome is not None else None
     return failure is not None and failure.reason is Reason.UNKNOWN
-
-
-def best_arm(arms: Sequence[Arm]) -> Arm | None:
-    """Return the arm with the best mean. Once several arms were repeated, one that was lucky once is not believed."""
-    repeated = [arm for arm in arms if len(arm.values) >= 2]
-    return max(repeated if len(repeated) >= 2 else arms, key=lambda arm: arm.mean, default=None)
 
 
 def arms_of(trials: Sequence[Trial]) -> list[Arm]:
