@@ -6,14 +6,17 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from agent.deadends.atlas import Atlas
+from agent.drift import Drift, drift_of
 from agent.effects import contradictions, unproven
 from agent.modelled import modelled_name
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
 from agent.propose.standing import Standing
 from agent.reasons import Reason
+from agent.schedule import Schedule, schedule_of
 from agent.store.trial import Trial
 from agent.verdict import Comparison, Verdict
 from runners.simulated_acceptance import simulated_length
@@ -69,6 +72,10 @@ class StudySummary:
     comparison: Comparison | None = None
     """The best, or where the baseline is the best the next one, against the baseline; None where too little was
     repeated for an interval."""
+    schedule: Schedule | None = None
+    """Draft length for each concurrency; None where fewer than two lengths were measured."""
+    drift: Drift | None = None
+    """Change of the baseline over the study's time; None where it was launched too seldom."""
 
     @property
     def gain(self) -> float | None:
@@ -103,7 +110,7 @@ def changes_from(default: Assignment, assignment: Assignment) -> str:
 def summarise(history: History, name: str) -> StudySummary:
     """Return the summary of a study."""
     arms, standing = arms_of(history.trials), Standing(history)
-    winner = standing.winner
+    winner, modelled = standing.winner, modelled_name(history.settings.engine, history.facts)
     by_key = {arm.first.work.key: arm for arm in arms}
     outcomes = Counter(trial.outcome.kind.value for trial in history.trials if trial.outcome is not None)
     everything = (*history.trials, *history.probes)
@@ -119,13 +126,27 @@ def summarise(history: History, name: str) -> StudySummary:
         atlas=history.atlas,
         ruled_out=dict(history.ruled_out),
         default=history.default,
-        modelled=modelled_name(history.settings.engine, history.facts),
+        modelled=modelled,
         unknown=tuple(trial for trial in everything if _is_unknown(trial)),
         replaced=tuple(trial for trial in history.trials if contradictions(trial)),
         unproven=unproven(history.trials, history.space),
         simulated_acceptance=simulated_length(history.settings.engine),
         comparison=standing.comparison(winner),
+        schedule=_schedule(history, winner),
+        drift=None if modelled else drift_of(_baseline_launches(history)),  # a model's launches take no time
     )
+
+
+def _schedule(history: History, winner: str | None) -> Schedule | None:
+    if winner is None:
+        return None
+    space, facts = history.space, history.facts
+    return schedule_of(space, facts, history.trials, history.measured[winner], history.baseline_key)
+
+
+def _baseline_launches(history: History) -> list[tuple[datetime, float]]:
+    measured = (trial for trial in history.trials if trial.is_measured and trial.work.key == history.baseline_key)
+    return [(t.started_at, t.outcome.value) for t in measured if t.outcome is not None and t.outcome.value is not None]
 
 
 def _is_unknown(trial: Trial) -> bool:
