@@ -13,7 +13,7 @@ from agent.cli.options import home_option, storage_option, study_argument
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h.")
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
 @click.option("--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at the same time.")
-@click.option("--accept-interference", is_flag=True, help="… though what they do to each other was not measured.")
+@click.option("--accept-interference", is_flag=True, help="Allow that though unmeasured.")
 @click.option("--take-over", is_flag=True, help="Run it although its owner on another host cannot be seen.")
 @storage_option
 @home_option
