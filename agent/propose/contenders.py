@@ -31,12 +31,18 @@ def reserved(history: History) -> int:
 def propose(history: History, standing: Standing) -> Work | None:
     """Return one more launch of a contender that is not told apart yet, or None where nothing is open."""
     leader = standing.leader(standing.reliable)
-    return None if leader is None else _fewest(history, _wanted(history, standing, leader))
+    if leader is None:
+        return None
+    missing = LEAST_REPEATS - len(standing.repeats(leader))
+    if missing >= history.budget - history.spent:  # the last launches are the leader's
+        return _fewest(history, [leader])
+    return _fewest(history, _wanted(history, standing, leader))
 
 
-def any_repeat(history: History) -> Work | None:
+def any_repeat(history: History, standing: Standing) -> Work | None:
     """Return one more launch of the contender with the fewest, where nothing else is left to do."""
-    return _fewest(history, [key for key in (*history.ranking[:BEST], history.baseline_key) if key is not None])
+    by_worth = sorted(standing.reliable, key=lambda key: (-standing.worth(key), key))
+    return _fewest(history, [*by_worth[:BEST], *([history.baseline_key] if history.baseline_key else [])])
 
 
 def _wanted(history: History, standing: Standing, leader: str) -> list[str]:

@@ -93,10 +93,13 @@ def _launch(history: History, sampler: model_based.Sampler) -> Work | None:
     standing = Standing(history)
     if (work := lengths.propose(history, standing) or contenders.propose(history, standing)) is not None:
         return work
-    for step in (experiments.at_full_rung, second_launch.propose, improve.propose):
+    for step in (experiments.at_full_rung, second_launch.propose):
         if (work := step(history)) is not None:
             return work
-    return model_based.propose(history, sampler) or contenders.any_repeat(history)
+    new = None
+    if history.budget - history.spent > contenders.LEAST_REPEATS:  # what could not be repeated could not win
+        new = improve.propose(history) or model_based.propose(history, sampler)
+    return new or contenders.any_repeat(history, standing) or model_based.propose(history, sampler)
 
 
 def _find_base(history: History) -> Proposal:

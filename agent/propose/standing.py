@@ -57,6 +57,10 @@ class Standing:
         """Those of them that were repeated, without the baseline."""
         return [key for key in self.reliable if key != self.history.baseline_key and self.repeats(key)]
 
+    def worth(self, key: str) -> float:
+        """Return what an assignment is expected to be worth; the least possible for one that nothing is expected of."""
+        return self.expected[key][0] if key in self.expected else -math.inf
+
     def leader(self, keys: Iterable[str]) -> str | None:
         """Return the assignment that is expected to be worth most."""
         known = [key for key in keys if key in self.expected]
