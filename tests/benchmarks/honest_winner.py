@@ -1,23 +1,26 @@
 """How good the declared winner is where launches differ by 5, 10 and 20 %, and whether its verdict can be believed.
 
-    python -m tests.benchmarks.honest_winner --workers 2
-    python -m tests.benchmarks.honest_winner --null 40 --workers 2
+    python -m tests.benchmarks.honest_winner --workers 2 --into runs.jsonl
+    python -m tests.benchmarks.honest_winner --null 40 --workers 2 --into null.jsonl
 
 Nodes are models with their launch-to-launch noise replaced. Regret is the share of the true value that the declared
 winner misses: of the best of the whole space, and of the best that the study launched at all, which is as much as
 repeats can find. The same studies are judged by the best single run as well. With --null, the nodes are such that
 nothing beats the baseline: every assignment that works is worth the same, so each gain that is declared is false.
+With --into, studies that are in the file already are not run again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from multiprocessing import Pool
+from pathlib import Path
 
 from agent.propose.history import History
 from agent.propose.standing import Standing
@@ -38,7 +41,10 @@ NOISES = (0.05, 0.10, 0.20)
 class Run:
     """One study, and what each rule would have declared."""
 
+    node: str
     noise: float
+    seed: int
+    budget: int
     regret: dict[str, float]
     """Rule → regret against the best of the space."""
     among: dict[str, float]
@@ -64,14 +70,31 @@ def main() -> None:
     parser.add_argument("--null", type=int, default=0, help="instead: so many generated nodes without any gain")
     parser.add_argument("--budget", type=int, default=BUDGET)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--into", type=Path, help="JSON lines of the studies")
     given = parser.parse_args()
     names = [f"null-{seed}" for seed in range(given.null)] or given.nodes or list(shipped_nodes())
     seeds = 1 if given.null else given.seeds
-    jobs = [(name, noise, seed, given.budget) for noise in given.noise for name in names for seed in range(seeds)]
+    known = _read(given.into) if given.into else {}
+    jobs = [(name, noise, seed, given.budget) for seed in range(seeds) for name in names for noise in given.noise]
     with Pool(given.workers) as pool:
-        runs = pool.starmap(run, jobs, chunksize=1)
+        for found in pool.imap_unordered(_job, [job for job in jobs if job not in known]):
+            known[found.node, found.noise, found.seed, found.budget] = found
+            if given.into:
+                with given.into.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(found)) + "\n")
+    runs = sorted((known[job] for job in jobs), key=lambda each: each.noise)
     print(f"{len(names)} nodes x {seeds} seeds, {given.budget} launches, modelled\n")
     print(_table(runs))
+
+
+def _job(job: tuple[str, float, int, int]) -> Run:
+    return run(*job)
+
+
+def _read(path: Path) -> dict[tuple[str, float, int, int], Run]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    runs = [Run(**json.loads(line)) for line in lines]
+    return {(each.node, each.noise, each.seed, each.budget): each for each in runs}
 
 
 def run(name: str, noise: float, seed: int, budget: int) -> Run:
@@ -91,7 +114,10 @@ def run(name: str, noise: float, seed: int, budget: int) -> Run:
     spent = sum(trial.record.wall_s for trial in everything)
     repeats = sum(trial.record.wall_s for trial in everything if trial.work.kind is Kind.REPEAT)
     return Run(
+        node=name,
         noise=noise,
+        seed=seed,
+        budget=budget,
         regret={rule: 1 - (_true(history, key) / top if key else 0.0) for rule, key in declared.items()},
         among={rule: 1 - (_true(history, key) / launched if key else 0.0) for rule, key in declared.items()},
         verdict=summary.verdict,
