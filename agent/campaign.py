@@ -16,7 +16,7 @@ from agent.deadends.refutations import with_refutations
 from agent.disk import disk_problem
 from agent.effects import observed_work, of_active_parameters
 from agent.home import Home
-from agent.judge import judge, lost_task
+from agent.judge import baselines_of, judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
@@ -239,7 +239,7 @@ class Campaign:
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
+            outcome = clean_outcome(judge(trial, record, space, self._baselines(trial), interruptions), self._secrets)
             if outcome.failure is not None and not self._can_write():
                 outcome = self._without_disk()
             cleaned = clean_record(record, self._secrets)
@@ -260,13 +260,11 @@ class Campaign:
         for observer in self.observers:
             observer.trial_closed(closed, history)
 
-    def _baseline(self) -> Measurement | None:
-        """Return what the baseline put out: every later launch has to agree with it."""
-        baselines = (
-            trial for trial in self.store.trials_of() if trial.work.kind is Kind.BASELINE and trial.is_measured
-        )
-        first = next(baselines, None)
-        return first.record.measurement if first and first.record else None
+    def _baselines(self, trial: Trial) -> list[Measurement]:
+        """Return what a launch has to agree with; the baseline itself sets the tolerance, and is not judged by it."""
+        trials = self.store.trials_of()
+        own = {each.work.key for each in trials if each.work.kind is Kind.BASELINE and each.is_measured}
+        return [] if trial.work.key in own else baselines_of(trials)
 
 
 def quarantine_message(trial: Trial, record: RunRecord) -> str:

@@ -15,7 +15,7 @@ from agent.outcome import OutcomeKind
 from agent.progress import phase_now, spoken, time_left, typical_phase_s
 from agent.propose.history import History
 from agent.store.trial import Kind, Trial
-from agent.summary import changes_from, summarise
+from agent.summary import StudySummary, changes_from, summarise
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +41,7 @@ class LiveView:
         self._left = time_left(history.trials, history.budget)
         self._drawn = time.monotonic()
         self._live: Live | None = None
+        self._summary: tuple[History, StudySummary] | None = None
 
     @contextmanager
     def shown(self) -> Iterator[LiveView]:
@@ -120,7 +121,9 @@ class LiveView:
     def _status(self) -> Text:
         from rich.text import Text
 
-        summary, now = summarise(self._history, self._name), self._now()
+        if self._summary is None or self._summary[0] is not self._history:  # drawn far more often than it changes
+            self._summary = (self._history, summarise(self._history, self._name))
+        summary, now = self._summary[1], self._now()
         best = f"{summary.best.mean:.1f} tok/s ({summary.changes(summary.best.assignment)})" if summary.best else "none"
         node = f"modelled node {summary.modelled}   " if summary.modelled else ""
         figures = (

@@ -47,6 +47,19 @@ class Failure(Frozen):
         return self.depends_on or REASONS[self.reason].facts
 
 
+class OutputCheck(Frozen):
+    """Greedy output against the baseline's."""
+
+    agreement: float
+    """Share of token positions that are equal."""
+    needed: float
+    """Least share that is not a failure: the baseline's agreement with itself, less what few requests leave open."""
+    first_differences: tuple[int | None, ...] = ()
+    """For each request the first position, from 1, that differs; None where all are equal."""
+    num_baselines: int = 1
+    """Launches of the baseline behind it."""
+
+
 class Outcome(Frozen):
     """The meaning of one trial's record."""
 
@@ -56,6 +69,8 @@ class Outcome(Frozen):
     For a probe: communication time of a verify pass in microseconds."""
     failure: Failure | None = None
     note: str = ""
+    output: OutputCheck | None = None
+    """How the output compares with the baseline's; None where nothing could be compared."""
     refutes: tuple[DeadEnd, ...] = ()
     """Dead ends that were confirmed until this trial passed in them, as the map had them then."""
     closed_at: datetime | None = None

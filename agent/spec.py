@@ -80,6 +80,8 @@ class StudySpec(Frozen):
     """Whether the study starts from the dead ends of the earlier studies of its storage."""
     trials_per_node: int = Field(default=1, ge=1, le=MOST_RANKS)
     """Trials at the same time."""
+    accept_interference: bool = False
+    """Run several trials at the same time although nobody measured what they do to each other, or it is too much."""
     _document: YamlDocument | None = PrivateAttr(default=None)
     """The file that it was read from, if any."""
     _options: frozenset[str] = PrivateAttr(default=frozenset())

@@ -18,6 +18,7 @@ from agent.environment import file_facts
 from agent.errors import NodeUnusableError, UsageError
 from agent.heritage import inherited_by
 from agent.home import Home
+from agent.interference import parallel_problem
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
 from agent.named_space import named_space
@@ -82,6 +83,8 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     _check_addresses(spec)
     facts = modelled[0].facts if modelled else node_facts(spec, server)
     engine = engine_settings(spec, facts, server, modelled[1] if modelled else None)
+    if not modelled and not spec.accept_interference and spec.ray_address is None:
+        check_parallel(home, spec.trials_per_node, facts)
     if server is not None:
         check_fixed(spec, engine, space)
     settings = StudySettings(
@@ -100,6 +103,14 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     facts = {**facts, **file_facts(engine.model_dump())}
     manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC))
     return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server)
+
+
+def check_parallel(home: Home, trials_per_node: int, facts: Mapping[str, object]) -> None:
+    """Raise UsageError where several trials would run on this node though what they do to each other is not known."""
+    if trials_per_node > 1:
+        node, ranks = str(facts.get("hostname")), int(str(facts["num_ranks"]))
+        if (problem := parallel_problem(home, node, str(facts["device"]), ranks)) is not None:
+            raise UsageError(f"--trials-per-node {trials_per_node}: {problem}")
 
 
 def start(plan: Plan, home: Home, console: Console) -> Ended:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import click
 
@@ -23,11 +24,13 @@ def command(
     study: str | None, form: str | None, image: str | None, as_json: bool, storage: str | None, home: str | None
 ) -> None:
     """Show the best configuration of STUDY (by default the last one), its gain, and the command that repeats it."""
+    from agent.cli.schedule import print_schedule
     from agent.cli.screen import make_console, print_command, print_indented
     from agent.errors import NothingWorksError
     from agent.home import Home
     from agent.reading import read_study
     from agent.report import headline, reproduce_command
+    from agent.schedule_report import schedule_commands, schedule_json
 
     reading = read_study(Home.find(home), study, storage)
     summary = reading.summary
@@ -40,6 +43,8 @@ def command(
         click.echo(export(taken, form), nl=False)
         return
     line = reproduce_command(reading.history.runner, summary.best.first, reading.store.manifest)
+    told, manifest = summary.schedule, reading.store.manifest
+    commands = None if told is None else schedule_commands(told, reading.history.runner, manifest)
     if as_json:
         content = {
             "study": summary.study,
@@ -52,7 +57,11 @@ def command(
             "unit": "output tokens per second, geometric mean over the concurrency levels",
             "baseline": list(summary.baseline.values) if summary.baseline else None,
             "gain": summary.gain,
+            "interval": [found.low, found.high] if (found := summary.comparison) else None,
             "verdict": summary.verdict,
+            "noise": found.spread.sd if found else None,
+            "drift": asdict(summary.drift) if summary.drift else None,
+            "schedule": schedule_json(summary.schedule, commands) if summary.schedule else None,
             "command": line,
         }
         click.echo(json.dumps(content))
@@ -61,3 +70,5 @@ def command(
     for text in headline(summary)[1:]:
         print_indented(console, text, 0)
     print_command(console, "repeat it with:", line)
+    if commands is not None:
+        print_schedule(commands, console)

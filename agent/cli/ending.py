@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from agent.campaign import PAUSED_BY_THE_USER
 from agent.cli.blocks import print_dead_ends
+from agent.cli.schedule import print_schedule
 from agent.cli.screen import print_command, print_indented
 from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, NothingWorksError, StorageError
 from agent.home import Home
 from agent.mirror.tracking import default_artifact_root, default_tracking_uri, ui_command
 from agent.reasons import Reason
 from agent.report import headline, reproduce_command
+from agent.schedule_report import schedule_commands
 from agent.session import Ended
 from agent.store.manifest import Manifest
 from agent.summary import summarise
@@ -33,6 +35,8 @@ def finish(ended: Ended, manifest: Manifest, tracking_uri: str, home: Home, cons
     if summary.best is not None:
         line = reproduce_command(ended.history.runner, summary.best.first, manifest)
         print_command(console, "repeat the best with:", line)
+    if summary.schedule is not None:
+        print_schedule(schedule_commands(summary.schedule, ended.history.runner, manifest), console)
     _print_mirror(ended, tracking_uri, home, console)
     return _exit_code(ended, manifest, console)
 

@@ -79,6 +79,7 @@ def _levels(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.option("--tracking-uri", help="MLflow server or store.  [default: MLFLOW_TRACKING_URI, or a file in the home]")
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
 @click.option("--trials-per-node", type=int, help="Trials at the same time.  [default: 1]")
+@click.option("--accept-interference", flag_value=True, default=None, type=bool, help="Allow that though unmeasured.")
 @click.option(
     "--no-inherit", "inherit", flag_value=False, default=None, type=bool, help="Do not start from known dead ends."
 )

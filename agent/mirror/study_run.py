@@ -59,7 +59,12 @@ def _tags(snapshot: StudySnapshot, best: Trial | None) -> dict[str, str]:
     if snapshot.probes:
         tags[schema.TABLES] = json.dumps([{"path": PROBES_FILE, "type": "table"}])
     if best:
-        tags |= {"best.trial": str(best.number), "best.gain": _gain(snapshot), "best.command": _command(best)}
+        tags |= {
+            "best.trial": str(best.number),
+            "best.gain": _gain(snapshot),
+            "best.interval": _interval(snapshot),
+            "best.command": _command(best),
+        }
         tags |= {f"best.{name}": plain(value) for name, value in best.work.resolved.items()}
     return tag_values(tags)
 
@@ -75,6 +80,10 @@ def _gain(snapshot: StudySnapshot) -> str:
     return f"{snapshot.gain:.4f}" if snapshot.gain is not None else ""
 
 
+def _interval(snapshot: StudySnapshot) -> str:
+    return "{:.4f} to {:.4f}".format(*snapshot.interval) if snapshot.interval is not None else ""
+
+
 def _command(best: Trial) -> str:
     return command_line(best.record.argv, best.record.env) if best.record and best.record.argv else ""
 
@@ -85,6 +94,7 @@ def _note(snapshot: StudySnapshot, best: Trial | None) -> str:
     lines = [f"**{head}**", counts]
     if best:
         gain = f", {snapshot.gain:.2f}× the baseline" if snapshot.gain is not None else ""
+        gain += " ({:.2f}× to {:.2f}×)".format(*snapshot.interval) if gain and snapshot.interval else ""
         values = ", ".join(f"{name}={plain(value)}" for name, value in best.work.resolved.items())
         lines += [f"Best: trial #{best.number}{gain}", f"    {values}", f"    {_command(best)}"]
     lines.append(
@@ -95,7 +105,9 @@ def _note(snapshot: StudySnapshot, best: Trial | None) -> str:
 
 def _metrics(snapshot: StudySnapshot, best: Trial | None) -> list[MetricPoint]:
     value = best.outcome.value if best and best.outcome else None
-    return metric("gain", snapshot.gain) + metric("objective", value)
+    low, high = snapshot.interval or (None, None)
+    ends = metric("gain_low", low) + metric("gain_high", high)
+    return metric("gain", snapshot.gain) + ends + metric("objective", value)
 
 
 def _texts(snapshot: StudySnapshot) -> dict[str, str]:

@@ -78,10 +78,15 @@ class Improvement:
 
     def expected_ranking(self) -> list[str]:
         """Return the keys of the measured assignments, best expectation first: a lucky launch alone is not believed."""
+        expected = self.expectations()
+        return sorted(expected, key=lambda key: (-expected[key][0], key))
+
+    def expectations(self) -> dict[str, tuple[float, float]]:
+        """Return key → mean and standard deviation of the logarithm of what each measured assignment is worth."""
         expected = self._surrogate.expect([row.assignment for row in self._rows], [row.known for row in self._rows])
         keys = [assignment_key(row.assignment) for row in self._rows]
-        by_mean = sorted(zip(expected.mean, keys, strict=True), key=lambda row: (-row[0], row[1]))
-        return [key for _, key in by_mean]
+        rows = zip(keys, expected.mean, expected.sd, strict=True)
+        return {key: (float(mean), float(sd)) for key, mean, sd in rows}
 
     def _changes(self, start: Assignment) -> dict[str, Assignment]:
         points = map(self._as_it_runs, self.history.space.single_changes(start))

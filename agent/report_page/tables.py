@@ -9,7 +9,7 @@ from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.documents import scope_words
 from agent.deadends.observation import trial_label
 from agent.redaction import redact_text
-from agent.report import command_line
+from agent.report_words import command_line
 from agent.savings import Counts, saved_s
 from agent.store.trial import Trial
 from agent.summary import StudySummary
