@@ -65,6 +65,9 @@ class StudySummary:
     simulated_acceptance: float | None = None
     """Tokens for each verify pass that the engine was told to pretend; None where drafts were really judged."""
 
+    saved_s: float = 0.0
+    """Estimated time that the loads which were stopped early would still have taken, in seconds."""
+
     @property
     def gain(self) -> float | None:
         """Best objective divided by the baseline's, or None where one is missing."""
@@ -117,6 +120,7 @@ def summarise(history: History, name: str) -> StudySummary:
         replaced=tuple(trial for trial in history.trials if contradictions(trial)),
         unproven=unproven(history.trials, history.space),
         simulated_acceptance=simulated_length(history.settings.engine),
+        saved_s=sum(trial.saved_s for trial in history.trials),
     )
 
 

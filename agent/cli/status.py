@@ -38,6 +38,7 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
             "owner": owner,
             "dead_ends": len(summary.atlas.confirmed),
             "node_s": summary.node_s,
+            "saved_s": summary.saved_s,
         }
         click.echo(json.dumps(content))
         return

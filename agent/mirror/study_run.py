@@ -95,7 +95,8 @@ def _note(snapshot: StudySnapshot, best: Trial | None) -> str:
 
 def _metrics(snapshot: StudySnapshot, best: Trial | None) -> list[MetricPoint]:
     value = best.outcome.value if best and best.outcome else None
-    return metric("gain", snapshot.gain) + metric("objective", value)
+    saved_s = sum(trial.saved_s for trial in snapshot.trials)
+    return metric("gain", snapshot.gain) + metric("objective", value) + metric("saved_s", saved_s)
 
 
 def _texts(snapshot: StudySnapshot) -> dict[str, str]:
