@@ -24,6 +24,8 @@ TAIL = 0.005
 """Chance that a launch as good as the incumbent falls below the bar, where few repeats say how far launches differ."""
 LEAST_SD = 0.01
 """Repeats that agree better than this do so by chance."""
+LUCK = 2.0
+"""Variance of the incumbent's mean, as a multiple of what its launches alone have: it is the luckiest of several."""
 HOPE = 1.25
 """The most that a level that is not measured yet may turn out to be, as a multiple of the best rate seen there."""
 
@@ -67,7 +69,7 @@ def margin(spread: Spread, launches: int) -> float:
         launches: How many launches the incumbent's mean is of.
     """
     factor = max(LEAST_SDS, t_quantile(1 - TAIL, spread.freedom))
-    return factor * max(spread.sd, LEAST_SD) * math.sqrt(1 + 1 / launches)
+    return factor * max(spread.sd, LEAST_SD) * math.sqrt(1 + LUCK / launches)
 
 
 def bar(history: History, spread: Spread) -> Bar:

@@ -1,12 +1,16 @@
 """What stopping early saves on modelled nodes, and how often it stops what is as good as the best.
 
-    python -m tests.benchmarks.early_stop --seeds 6
+    python -m tests.benchmarks.early_stop --seeds 20                # launches in a row that nothing chooses
+    python -m tests.benchmarks.early_stop --seeds 2 --search        # whole studies of the search
 
-Each node is searched with its own answers and another noise from launch to launch. The spread is known beforehand, as
-an earlier study with REPEATS repeats would have measured it (so it is itself uncertain), or only by the study's own
-repeats. Measuring time is the modelled time of serving. A false stop is one of a launch whose true objective lies
-within 2 % of the best true objective that the study had launched by then. Every stop rule of a study is counted,
-whether its launch was stopped or not.
+Without `--search` a study is the default, the baseline, and 60 launches that work: random points, changes of the
+default and changes of the best, in random order, a fifth of them repeats of the best so far, so that there are both
+many bad launches and many that must not be stopped.
+
+Each node has another noise from launch to launch. The spread is known beforehand, as an earlier study with REPEATS
+repeats would have measured it (so it is itself uncertain), or only by the study's own repeats. Measuring time is the
+modelled time of serving. A false stop is one of a launch whose true objective lies within 2 % of the best true
+objective that the study had launched by then. Every launch under a rule is counted, stopped or not.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import argparse
 import math
 import random
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import Pool
@@ -24,15 +28,15 @@ from agent.propose.history import History
 from agent.propose.order import Launches, Proposal
 from agent.spread import Spread
 from agent.stopping import bar, stop_rule, study_spread
-from agent.store.trial import Trial
+from agent.store.trial import Kind, Trial, Work
 from agent.summary import summarise
-from runners import Phase
-from search_spaces import NodeModel, load_node, true_value
-from search_spaces.node_best import best
+from runners import Phase, Rung
+from search_spaces import Assignment, NodeModel, load_node, true_value
+from search_spaces.node_best import Best, best
 from search_spaces.node_loader import shipped_nodes
 from tests.support.modelled_study import ModelledStudy
 
-BUDGET, REPEATS = 40, 8
+BUDGET, CANDIDATES, REPEATS, REPEATED = 40, 60, 8, 0.2
 NOISES = (0.05, 0.10, 0.20)
 NEAR = 0.02
 """Share of the best within which a launch must not be stopped."""
@@ -68,6 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", nargs="*", default=None, help="shipped nodes; by default all of them")
     parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--search", action="store_true", help="studies of the search, a minute each")
     parser.add_argument("--processes", type=int, default=None, help="by default one for each core")
     given = parser.parse_args()
     names = given.nodes or list(shipped_nodes())
@@ -75,8 +80,9 @@ def main() -> None:
         (n, noise, seed, k) for noise in NOISES for n in names for seed in range(given.seeds) for k in (True, False)
     ]
     with Pool(given.processes) as pool:
-        studies = pool.starmap(study, jobs, chunksize=1)
-    print(f"{len(names)} nodes x {given.seeds} seeds, {BUDGET} launches, modelled\n")
+        studies = pool.starmap(study if given.search else stream, jobs, chunksize=1)
+    what = f"{BUDGET} launches of the search" if given.search else f"{CANDIDATES} launches that nothing chooses"
+    print(f"{len(names)} nodes x {given.seeds} seeds, {what}, modelled\n")
     print("\n".join(_table(studies)))
 
 
@@ -103,9 +109,70 @@ def study(name: str, noise: float, seed: int, is_known: bool) -> Study:
         watched=tuple(_watched(node, watching.trials, bars)),
         serve_s=sum(record.phase_s.get(Phase.SERVE, 0.0) for record in times),
         node_s=sum(record.wall_s for record in times),
-        regret=_regret(watching, node, top),
-        regret_without=_regret(whole, node, top),
+        regret=_regret(watching, node, top.value),
+        regret_without=_regret(whole, node, top.value),
     )
+
+
+def stream(name: str, noise: float, seed: int, is_known: bool) -> Study:
+    """Run launches that nothing chooses, each under the rule that those before it give."""
+    node, top = _node(name, noise)
+    known = _earlier(noise, seed) if is_known else None
+    study = ModelledStudy(node=node, budget=CANDIDATES, seed=seed, known_spread=known)
+    bars: dict[str, tuple[float, float]] = {}
+    for work in _works(study, node, top.assignment, random.Random(f"{name}/{seed}")):
+        history = study.history()
+        if (rule := stop_rule(history, work)) is not None:
+            found = bar(history, study_spread(history))
+            bars[work.identity] = (found.below, found.margin)
+            study.stop_rules[work.identity] = rule
+        study.launch(work)
+    times = [trial.record for trial in study.trials if trial.record]
+    return Study(
+        noise=noise,
+        is_known=is_known,
+        watched=tuple(_watched(node, study.trials, bars)),
+        serve_s=sum(record.phase_s.get(Phase.SERVE, 0.0) for record in times),
+        node_s=sum(record.wall_s for record in times),
+        regret=math.nan,
+        regret_without=math.nan,
+    )
+
+
+def _works(study: ModelledStudy, node: NodeModel, top: Assignment, source: random.Random) -> Iterator[Work]:
+    """Yield the default, the baseline, candidates that work, and now and then the best measured one again."""
+    for point, kind in ((node.default, Kind.DEFAULT), ({**node.default, **node.space.baseline}, Kind.BASELINE)):
+        if (work := _work(node, point, kind)) is not None:
+            yield work
+    seen: set[str] = set()
+    while len(study.trials) < CANDIDATES:
+        history = study.history()
+        if history.ranking and source.random() < REPEATED:
+            best = next(trial for trial in history.trials if trial.work.key == history.ranking[0])
+            yield best.work.again(Kind.REPEAT, len(history.values[history.ranking[0]]), "again")
+            continue
+        start = source.choice((node.default, top, None))
+        work = _work(node, _changed(node, start, source), Kind.SEARCH)
+        if work is not None and work.identity not in seen:
+            seen.add(work.identity)
+            yield work
+
+
+def _changed(node: NodeModel, start: Assignment | None, source: random.Random) -> Assignment:
+    """Return a random point, or one that differs from the start in up to three values."""
+    names = list(node.space.parameters)
+    changed = names if start is None else source.sample(names, source.randint(1, 3))
+    values = {name: source.choice(node.space.parameters[name].domain) for name in changed}
+    return {**(start or {}), **values}
+
+
+def _work(node: NodeModel, point: Assignment, kind: Kind) -> Work | None:
+    """Return the launch of a point that works for certain, or None."""
+    asked = node.space.normalise(point, node.facts)
+    if node.space.violation(asked, node.facts) is not None or true_value(node, asked) is None:
+        return None
+    resolved, _ = node.answers.resolved(asked)
+    return Work(kind=kind, rung=Rung.FULL, requested=resolved, resolved=resolved)
 
 
 def _watched(node: NodeModel, trials: list[Trial], bars: dict[str, tuple[float, float]]) -> Iterator[Watched]:
@@ -140,12 +207,12 @@ def _regret(found: ModelledStudy, node: NodeModel, top: float) -> float:
 
 
 @lru_cache(maxsize=4)
-def _node(name: str, noise: float) -> tuple[NodeModel, float]:
+def _node(name: str, noise: float) -> tuple[NodeModel, Best]:
     node = load_node(name)
     top = best(node)
     assert top is not None, f"nothing works on {name}"
     noisy = node.file.noise.model_copy(update={"launch_sd": noise})
-    return replace(node, file=node.file.model_copy(update={"noise": noisy})), top.value
+    return replace(node, file=node.file.model_copy(update={"noise": noisy})), top
 
 
 def _table(studies: list[Study]) -> Iterator[str]:
@@ -170,10 +237,13 @@ def _table(studies: list[Study]) -> Iterator[str]:
                 f"{stopped} of {len(near)}",
                 f"{saved / (serve + saved):.0%}",
                 f"{saved / (node + saved):.1%}",
-                f"{statistics.median(each.regret for each in mine):.1%}, "
-                f"{statistics.median(each.regret_without for each in mine):.1%}",
+                _percent([each.regret for each in mine]) + ", " + _percent([each.regret_without for each in mine]),
             )
             yield "| " + " | ".join(cells) + " |"
+
+
+def _percent(values: Sequence[float]) -> str:
+    return "–" if any(map(math.isnan, values)) else f"{statistics.median(values):.1%}"
 
 
 def _saved(watched: list[Watched]) -> str:
