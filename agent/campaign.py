@@ -23,6 +23,7 @@ from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.requests import request_of
 from agent.savings import Savings
+from agent.stopping import stop_rule
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
 from agent.wishes import Wishes, read_counts, read_wishes
@@ -204,9 +205,11 @@ class Campaign:
         return disk_problem(self._folder) is None
 
     def _start(self, works: Sequence[Work]) -> None:
-        cookie = secrets.token_hex(16)
+        cookie, history = secrets.token_hex(16), self.history()
         trials = tuple(self._open(work, cookie) for work in works)
-        requests = [request_of(trial, self.store.manifest, self.environment) for trial in trials]
+        requests = [
+            request_of(trial, self.store.manifest, self.environment, stop_rule(history, trial.work)) for trial in trials
+        ]
         self.in_flight.append((self.pool.submit(requests), trials))
         for observer in self.observers:
             observer.trials_opened(trials)
@@ -294,4 +297,5 @@ def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) 
         budget=wishes.budget,
         asked=wishes.asked,
         rechecks=wishes.rechecks,
+        known_spread=store.manifest.spread,
     )

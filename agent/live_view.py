@@ -154,7 +154,8 @@ def _result(trial: Trial, history: History) -> tuple[str, str]:
     if outcome.failure is not None:
         return outcome.failure.reason.value, "bold red"
     if outcome.kind is OutcomeKind.SLOWER or outcome.value is None:
-        return "stopped: clearly slower", "yellow"
+        about = f": about {outcome.value:.1f} tok/s, {trial.saved_s:.0f} s saved" if outcome.value else ""
+        return f"stopped, clearly slower{about}", "yellow"
     if trial.work.kind is Kind.PROBE:
         return f"{outcome.value:>6.0f} µs a verify pass", "green"
     baseline = history.baseline_key

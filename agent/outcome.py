@@ -66,6 +66,7 @@ class Outcome(Frozen):
     kind: OutcomeKind
     value: float | None = None
     """Objective of a measured trial: geometric mean over the concurrency levels of output tokens per second.
+    Of one that was stopped early as slower: what the part that was served points to.
     For a probe: communication time of a verify pass in microseconds."""
     failure: Failure | None = None
     note: str = ""

@@ -21,3 +21,5 @@ class StudySettings(Frozen):
     """Largest share of node time that probes may take."""
     contender_share: float = Field(default=0.2, ge=0.0, le=1.0)
     """Share of the budget kept for repeating the baseline and the best few."""
+    stop_early: bool = True
+    """Whether a launch that is clearly slower than the incumbent ends its load early."""

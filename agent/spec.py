@@ -73,6 +73,10 @@ class StudySpec(Frozen):
     """Python of the environment that holds the engine, or the folder of that environment."""
     base_cmd: str | tuple[str, ...] | None = None
     """The command that the user runs today: where the search starts, and what stays fixed."""
+    stop_early: bool = True
+    """Whether a launch that is clearly slower than the incumbent ends its load early."""
+    launch_noise: float | None = Field(default=None, gt=0, lt=1)
+    """How much launches of one assignment differ here (standard deviation, as a share), where it is known."""
     storage: str | None = None
     tracking_uri: str | None = None
     ray_address: str | None = None

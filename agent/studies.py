@@ -16,7 +16,7 @@ from agent.asked_space import asked_space
 from agent.deadends.dead_end import DeadEndState
 from agent.environment import file_facts
 from agent.errors import NodeUnusableError, UsageError
-from agent.heritage import inherited_by
+from agent.heritage import inherited_by, inherited_spread
 from agent.home import Home
 from agent.interference import parallel_problem
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
@@ -27,6 +27,7 @@ from agent.server import Server, asked_server, check_fixed, with_engine_of_comma
 from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
 from agent.spec import StudySpec
+from agent.spread import asserted
 from agent.store.manifest import Manifest
 from agent.store.storage_url import storage_file, storage_problem, unusable_path
 from agent.store.study_store import BUDGET, StudyStore, open_storage, study_names
@@ -99,9 +100,11 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
             seed=spec.seed,
         ),
         seed=spec.seed,
+        stop_early=spec.stop_early,
     )
     facts = {**facts, **file_facts(engine.model_dump())}
-    manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC))
+    stated = None if spec.launch_noise is None else asserted(spec.launch_noise)
+    manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC), spread=stated)
     return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server)
 
 
@@ -124,13 +127,17 @@ def start(plan: Plan, home: Home, console: Console) -> Ended:
     storage = open_storage(plan.storage_url)
     manifest = _with_free_name(plan, storage)
     if plan.spec.inherit:
-        manifest = manifest.model_copy(update={"inherited": inherited_by(manifest, storage, plan.storage_url)})
+        found: dict[str, object] = {"inherited": inherited_by(manifest, storage, plan.storage_url)}
+        found |= {"spread": manifest.spread or inherited_spread(manifest, storage, plan.storage_url)}
+        manifest = manifest.model_copy(update=found)
     home.create()
     store = StudyStore.create(storage, plan.storage_url, manifest)
     store.set_attribute(BUDGET, plan.spec.budget)
     home.remember(store.name, plan.storage_url, plan.tracking_uri)
     if manifest.inherited:
         console.print(_inherited_words(manifest), soft_wrap=True)
+    if manifest.spread is not None:
+        console.print(f"launches of one assignment differ by {manifest.spread}", soft_wrap=True)
     return run_session(store, home, plan.session, console)
 
 

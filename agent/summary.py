@@ -79,6 +79,9 @@ class StudySummary:
     drift: Drift | None = None
     """Change of the baseline over the study's time; None where it was launched too seldom."""
 
+    saved_s: float = 0.0
+    """Estimated time that the loads which were stopped early would still have taken, in seconds."""
+
     @property
     def gain(self) -> float | None:
         """Best objective divided by the baseline's, or None where one is missing: by repeats, where there are any."""
@@ -137,6 +140,7 @@ def summarise(history: History, name: str) -> StudySummary:
         comparison=standing.comparison(winner),
         schedule=_schedule(history, winner),
         drift=None if modelled else drift_of(_baseline_launches(history)),  # a model's launches take no time
+        saved_s=sum(trial.saved_s for trial in history.trials),
     )
 
 

@@ -10,15 +10,38 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from runners.frozen import Frozen
+from runners.measured import Latency, LevelMeasurement, Measurement, StoppedEarly, StopRule
+from runners.workload import Workload
 from search_spaces import Assignment, Facts, Scalar
 
-
-class Frozen(BaseModel):
-    """Base of every value object: immutable, and an unknown key is an error rather than silently dropped."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+__all__ = [
+    "Command",
+    "Deadlines",
+    "EffectProof",
+    "EngineSettings",
+    "Exit",
+    "Frozen",
+    "Latency",
+    "Leftovers",
+    "LevelMeasurement",
+    "LogLine",
+    "Measurement",
+    "Phase",
+    "ProbeMeasurement",
+    "ProbedCall",
+    "Resolution",
+    "Rewrite",
+    "RunRecord",
+    "Rung",
+    "Runner",
+    "StopRule",
+    "StoppedEarly",
+    "TrialRequest",
+    "Workload",
+]
 
 
 class Phase(StrEnum):
@@ -44,21 +67,6 @@ class Rung(StrEnum):
     PROBE = "probe"
     DUMMY = "dummy"
     FULL = "full"
-
-
-class Workload(Frozen):
-    """What every full trial of a study is asked to serve; equal for all of them, or the numbers cannot be compared."""
-
-    concurrency: tuple[int, ...] = (1, 8)
-    """Requests in flight, one level after the other."""
-    prompt_tokens: int | None = None
-    """Prompt length in tokens; None leaves it to the engine's preset."""
-    output_tokens: int | None = None
-    """Tokens generated for each request; None leaves it to the engine's preset."""
-    requests: int | None = None
-    """Requests for each level; None leaves it to the engine's preset."""
-    seed: int = 0
-    """Seed of the prompts."""
 
 
 class EngineSettings(Frozen):
@@ -112,6 +120,8 @@ class TrialRequest(Frozen):
     """What the assignment puts into the environment."""
     workload: Workload
     deadlines: Deadlines = Deadlines()
+    stop: StopRule | None = None
+    """When the load may end early, as clearly slower than what is known; None: it is served whole."""
     decisive_patterns: tuple[str, ...] = ()
     """Regular expressions; a log line that matches one ends the wait at once (runners know no rules of their own)."""
     cookie: str
@@ -148,41 +158,6 @@ class EffectProof(Frozen):
     requested: Scalar
     effective: Scalar
     evidence: str
-
-
-class Latency(Frozen):
-    """Percentiles of a latency, in milliseconds."""
-
-    p50: float
-    p99: float
-
-
-class LevelMeasurement(Frozen):
-    """What was measured at one concurrency level."""
-
-    concurrency: int
-    output_tok_per_s: float
-    """Generated tokens of all requests of the level for each second."""
-    ttft_ms: Latency
-    tpot_ms: Latency
-    step_ms_p50: float
-    verify_steps_per_s: float
-    acceptance_length: float
-    """Tokens emitted for each target pass, 1.0 without speculation."""
-    acceptance_per_position: tuple[float, ...] = ()
-
-
-class Measurement(Frozen):
-    """What a full launch measured. Per-request records stay in the artifact folder."""
-
-    levels: tuple[LevelMeasurement, ...]
-    output_digest: str | None = None
-    """SHA-256 of the greedy outputs of the lowest level."""
-    outputs: tuple[tuple[int, ...], ...] = ()
-    """First tokens of the greedy outputs of the lowest level, one row a request."""
-    collective_us_per_call: float | None = None
-    extra: Mapping[str, float] = Field(default_factory=dict)
-    """Further figures by name, unit in the name (for example floor_ms)."""
 
 
 class ProbedCall(Frozen):

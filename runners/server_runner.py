@@ -178,6 +178,7 @@ class ServerRunner(ABC):
             api=self.api,
             model=str(name),
             workload=request.workload,
+            stop=request.stop,
             vocabulary_size=_vocabulary_size(settings.model),
             records_path=str(Path(request.artifact_dir) / "requests.jsonl"),
         )

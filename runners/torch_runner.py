@@ -91,6 +91,11 @@ def _flags(request: TrialRequest) -> Iterable[str]:
     for name in ("prompt_tokens", "output_tokens", "requests"):
         if (value := getattr(workload, name)) is not None:
             flags[name.replace("_", "-")] = value
+    if workload.first is not None:
+        flags["first-level"] = workload.first
+    if request.stop is not None:
+        hopes = ",".join(f"{level}={rate!r}" for level, rate in request.stop.hopes.items())
+        flags |= {"stop-below": repr(request.stop.below), "hopes": hopes}
     flags |= request.options
     for name, value in flags.items():
         yield f"--{name}"
@@ -136,6 +141,7 @@ def _measurement(content: Mapping[str, Any]) -> Measurement:
         outputs=tuple(tuple(row[:OUTPUT_TOKENS_KEPT]) for row in outputs),
         collective_us_per_call=_us_per_call(collectives),
         extra={name: float(value) for name, value in extra.items() if isinstance(value, int | float)},
+        stopped=content.get("stopped"),
     )
 
 

@@ -111,5 +111,6 @@ def _content(reading: Reading) -> dict[str, object]:
         "owner": owner_of(reading.store),
         "dead_ends": len(summary.atlas.confirmed),
         "node_s": summary.node_s,
+        "saved_s": summary.saved_s,
         "left_s": list(left) if left else None,
     }

@@ -107,7 +107,8 @@ def _metrics(snapshot: StudySnapshot, best: Trial | None) -> list[MetricPoint]:
     value = best.outcome.value if best and best.outcome else None
     low, high = snapshot.interval or (None, None)
     ends = metric("gain_low", low) + metric("gain_high", high)
-    return metric("gain", snapshot.gain) + ends + metric("objective", value)
+    saved_s = sum(trial.saved_s for trial in snapshot.trials)
+    return metric("gain", snapshot.gain) + ends + metric("objective", value) + metric("saved_s", saved_s)
 
 
 def _texts(snapshot: StudySnapshot) -> dict[str, str]:

@@ -86,7 +86,7 @@ class Improvement:
         expected = self._surrogate.expect([row.assignment for row in self._rows], [row.known for row in self._rows])
         keys = [assignment_key(row.assignment) for row in self._rows]
         rows = zip(keys, expected.mean, expected.sd, strict=True)
-        return {key: (float(mean), float(sd)) for key, mean, sd in rows}
+        return {key: (float(mean), float(sd)) for key, mean, sd in rows if key in self.history.measured}
 
     def _changes(self, start: Assignment) -> dict[str, Assignment]:
         points = map(self._as_it_runs, self.history.space.single_changes(start))
@@ -179,11 +179,11 @@ class Improvement:
         if len(keys) > BEST_ROWS + LATEST_ROWS:
             best = set(history.ranking[:BEST_ROWS])
             keys = [key for key in keys[:-LATEST_ROWS] if key in best] + keys[-LATEST_ROWS:]
-        known = self._known([history.measured[key] for key in keys])
-        return [
-            Seen(history.measured[key], history.mean(key), len(history.values[key]), effect)
-            for key, effect in zip(keys, known, strict=True)
-        ]
+        rows = [(history.measured[key], history.mean(key), len(history.values[key])) for key in keys]
+        # What was stopped early is a launch like any other: its requests say little less than all would have said.
+        rows += [(point, value, 1) for point, value in list(history.slower.values())[-LATEST_ROWS:]]
+        known = self._known([point for point, _, _ in rows])
+        return [Seen(*row, effect) for row, effect in zip(rows, known, strict=True)]
 
     @cached_property
     def _bar(self) -> float:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from agent.propose import (
     base,
     baselines,
+    calibrate,
     collectives,
     contenders,
     escapes,
@@ -83,7 +84,9 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
             return Launches(probes)
     if _in_flight(history) and collectives.is_searching(history):
         return None
-    if (work := rechecks.stale_launch(history) or escapes.launch(history) or _launch(history, sampler)) is not None:
+    steps = (calibrate.propose, rechecks.stale_launch, escapes.launch)
+    work = next((work for step in steps if (work := step(history)) is not None), None) or _launch(history, sampler)
+    if work is not None:
         return Launches((work,))
     return None if _in_flight(history) else Stop("every assignment of the space is closed or ruled out")
 
