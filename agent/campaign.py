@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from agent.deadends.refutations import with_refutations
 from agent.disk import disk_problem
 from agent.effects import observed_work, of_active_parameters
 from agent.home import Home
+from agent.interruption import Interruption
 from agent.judge import baselines_of, judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose.history import History
@@ -52,23 +52,6 @@ class Observer(Protocol):
 
     def tick(self) -> None:
         """Called a few times a second while waiting."""
-
-
-class Interruption:
-    """Set by the first signal; read between two steps."""
-
-    def __init__(self) -> None:
-        self.signal_number: int | None = None
-
-    def note(self, signal_number: int) -> None:
-        """Remember that somebody wants the search to end."""
-        self.signal_number = signal_number
-
-    def __bool__(self) -> bool:
-        return self.signal_number is not None
-
-    def __str__(self) -> str:
-        return signal.Signals(self.signal_number).name if self.signal_number is not None else "not interrupted"
 
 
 @dataclass

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from agent.campaign import Campaign, Interruption
+from agent.campaign import Campaign
 from agent.epochs import begin_epoch
 from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, StorageError
 from agent.heartbeat import Heartbeat
 from agent.home import Home
+from agent.interruption import Interruption
 from agent.live_view import LiveView
 from agent.mirror.mlflow_mirror import MlflowMirror
 from agent.mirror.snapshot import StudyStatus
