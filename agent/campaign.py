@@ -25,7 +25,7 @@ from agent.savings import Savings
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
 from agent.wishes import Wishes, read_counts, read_wishes
-from runners import Measurement, Runner, RunRecord
+from runners import Measurement, Runner, RunRecord, TrialRequest
 from runners.cookies import kill_processes
 from runners.ray_pool import Lost, RayPool, Running
 
@@ -157,10 +157,12 @@ class Campaign:
     def _start(self, works: Sequence[Work]) -> None:
         cookie = secrets.token_hex(16)
         trials = tuple(self._open(work, cookie) for work in works)
-        requests = [request_of(trial, self.store.manifest, self.environment) for trial in trials]
-        self.in_flight.append((self.pool.submit(requests), trials))
+        self.in_flight.append((self.pool.submit(self._requests(trials)), trials))
         for observer in self.observers:
             observer.trials_opened(trials)
+
+    def _requests(self, trials: Sequence[Trial]) -> list[TrialRequest]:
+        return [request_of(trial, self.store.manifest, self.environment) for trial in trials]
 
     def _open(self, work: Work, cookie: str) -> Trial:
         is_probe = work.kind is Kind.PROBE

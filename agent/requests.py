@@ -47,6 +47,7 @@ def request_of(trial: Trial, manifest: Manifest, environment: Mapping[str, str])
         options=space.options(assignment),
         variables=space.environment(assignment),
         workload=manifest.settings.workload,
+        probe_sizes=manifest.settings.probe_sizes,
         deadlines=SERVER_DEADLINES if manifest.settings.engine.engine in SERVERS else DEADLINES,
         decisive_patterns=decisive_patterns(),
         cookie=trial.cookie,

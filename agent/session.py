@@ -99,7 +99,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     mirror = make_mirror(options.tracking_uri, home)
     worker: MirrorWorker | None = None
     try:
-        with _guarded(), _ray(options, store, console) as pool, _signals(console) as interruption:
+        with guarded(), ray_of(options, store, console) as pool, signals(console) as interruption:
             campaign = Campaign(
                 store=store,
                 runner=make_runner(store.manifest.settings.engine.engine),
@@ -136,7 +136,7 @@ def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:
 
 
 @contextmanager
-def _guarded() -> Iterator[None]:
+def guarded() -> Iterator[None]:
     """Mark everything this process starts, and have it killed should this process die."""
     session_id = secrets.token_hex(16)
     before = {name: os.environ.get(name) for name in (SESSION_VARIABLE, *KEEP_ENVIRON)}
@@ -153,7 +153,8 @@ def _guarded() -> Iterator[None]:
 
 
 @contextmanager
-def _ray(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
+def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
+    """Keep a Ray that has what a trial of the study needs. Raises NodeUnusableError where there is none."""
     settings = store.manifest.settings.engine
     num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
     pool = RayPool(options.ray_address, num_cpus=num_cpus)
@@ -171,7 +172,7 @@ def _ray(options: SessionOptions, store: StudyStore, console: Console) -> Iterat
 
 
 @contextmanager
-def _signals(console: Console) -> Iterator[Interruption]:
+def signals(console: Console) -> Iterator[Interruption]:
     """First signal: end cleanly and say how to resume. Second: leave; the watchdog kills what is left."""
     interruption = Interruption()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from agent.deadends.atlas import Atlas
 from agent.effects import contradictions, unproven
 from agent.modelled import modelled_name
-from agent.outcome import OutcomeKind
+from agent.outcome import LAUNCH_ENDS
 from agent.propose.history import History
 from agent.reasons import Reason
 from agent.store.trial import Trial
@@ -104,8 +104,8 @@ def summarise(history: History, name: str) -> StudySummary:
         study=name,
         budget=history.budget,
         spent=sum(trial.counts for trial in history.trials),
-        outcomes={kind.value: outcomes[kind.value] for kind in OutcomeKind},
-        num_probes=sum(probe.counts for probe in history.probes),
+        outcomes={kind.value: outcomes[kind.value] for kind in LAUNCH_ENDS},
+        num_probes=sum(probe.counts and not probe.is_not_probed for probe in history.probes),
         node_s=sum(trial.record.wall_s for trial in everything if trial.record),
         baseline=by_key.get(history.baseline_key or ""),
         best=best_arm(arms),

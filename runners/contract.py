@@ -10,15 +10,12 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from runners.frozen import Frozen as Frozen
+from runners.probe_measurement import ProbedCall as ProbedCall
+from runners.probe_measurement import ProbeMeasurement as ProbeMeasurement
 from search_spaces import Assignment, Facts, Scalar
-
-
-class Frozen(BaseModel):
-    """Base of every value object: immutable, and an unknown key is an error rather than silently dropped."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Phase(StrEnum):
@@ -92,6 +89,8 @@ class Deadlines(Frozen):
     """Longest silence (no log line, no CPU time used, nothing read, no process begun or ended) before it is a hang."""
     stop_s: float = 5.0
     """How long a launch may take to end after SIGTERM before it is killed."""
+    batch_s: float | None = None
+    """Longest time for a whole batch of probes; those that it does not reach are lost."""
 
 
 class TrialRequest(Frozen):
@@ -111,6 +110,8 @@ class TrialRequest(Frozen):
     variables: Mapping[str, str] = Field(default_factory=dict)
     """What the assignment puts into the environment."""
     workload: Workload
+    probe_sizes: tuple[int, ...] = ()
+    """Message sizes of a probe, in bytes, in the place of those of the model and the workload."""
     deadlines: Deadlines = Deadlines()
     decisive_patterns: tuple[str, ...] = ()
     """Regular expressions; a log line that matches one ends the wait at once (runners know no rules of their own)."""
@@ -185,27 +186,6 @@ class Measurement(Frozen):
     """Further figures by name, unit in the name (for example floor_ms)."""
 
 
-class ProbedCall(Frozen):
-    """One collective at one size in one mode, as a probe saw it."""
-
-    op: str
-    bytes: int
-    mode: str
-    """`eager` or `graph`."""
-    us_p50: float
-    us_p10: float
-    us_p90: float
-
-
-class ProbeMeasurement(Frozen):
-    """What a probe measured: the collectives of a verify pass, without the model around them."""
-
-    pass_us: float
-    """Communication time of one verify pass at the lowest concurrency level, in microseconds."""
-    calls_per_pass: float
-    calls: tuple[ProbedCall, ...] = ()
-
-
 class Leftovers(Frozen):
     """What was still there after the clean-up; all empty on a clean end."""
 
@@ -246,6 +226,8 @@ class RunRecord(Frozen):
     stacks_path: str | None = None
     measurement: Measurement | None = None
     probe: ProbeMeasurement | None = None
+    not_probed: str | None = None
+    """Why a probe could not look at what it was asked for: that is neither a pass nor a failure."""
     effects: tuple[EffectProof, ...] = ()
     leftovers: Leftovers = Leftovers()
     node: str = ""

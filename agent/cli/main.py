@@ -19,6 +19,7 @@ COMMANDS = {
     "try": "try_assignment",
     "classify": "classify",
     "doctor": "doctor",
+    "probe": "probe",
 }
 SUMMARIES = {
     "search": "Search for the best configuration of a node.",
@@ -31,6 +32,7 @@ SUMMARIES = {
     "try": "Launch exactly this assignment next.",
     "classify": "Say why a launch failed, from its log.",
     "doctor": "Say what this node and its engines can use, and what is missing.",
+    "probe": "Time every collective that this node offers.",
 }
 
 
