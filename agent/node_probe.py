@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from agent.campaign import Campaign, history_of
 from agent.deadends.charter import Charter
 from agent.home import Home
+from agent.propose import experiments
 from agent.propose.history import History
 from agent.propose.order import Launches, Proposal, Stop
 from agent.recovery import give_up_ownership, take_ownership
@@ -34,6 +35,8 @@ LIBRARY = ("nccl_algo", "nccl_proto")
 """Parameters of the library below it, of which every pair is probed."""
 BATCH = 10
 """Probes handed out together, from one fork server."""
+MOST_ROUNDS = 3
+"""Batches of experiments on what failed, in the time that is left."""
 LEAST_S = 5.0
 """Time that a batch is given at least."""
 STAGE = "what does this node offer?"
@@ -68,12 +71,22 @@ class ProbeCampaign(Campaign):
     """The study loop over a fixed list of probes: those that the time does not reach stay open."""
 
     left: list[Work] = field(default_factory=list)
+    rounds: int = 0
+    """How often the failures were looked into."""
 
     def _propose(self) -> Proposal:
+        if not self.left and not self.in_flight:
+            self.left = self._experiments()
         if not self.left:
             return Stop("everything is probed") if not self.in_flight else None
         batch, self.left = self.left[:BATCH], self.left[BATCH:]
         return Launches(tuple(batch))
+
+    def _experiments(self) -> list[Work]:
+        """Return probes that tell the causes of the failures apart: a single one proves nothing of its cause alone."""
+        self.rounds += 1
+        works = experiments.propose(self.history(), Rung.PROBE) if self.rounds <= MOST_ROUNDS else ()
+        return list({work.identity: work for work in works}.values())
 
     def _requests(self, trials: Sequence[Trial]) -> list[TrialRequest]:
         """Bound a batch by what is left of the time."""

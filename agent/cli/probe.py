@@ -93,12 +93,14 @@ def command(
 
 def _exit_code(probed: Probed, rows: Sequence[Row]) -> int:
     from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, NothingWorksError
+    from agent.probe_table import RowState
 
     if probed.stop.node_unusable:
         return NodeUnusableError.exit_code
     if probed.stop.why.startswith("interrupted"):
         return INTERRUPTED_EXIT_CODE
-    return 0 if any(row.pass_us is not None for row in rows) else NothingWorksError.exit_code
+    is_open = any(row.pass_us is not None or row.state is RowState.NOT_REACHED for row in rows)
+    return 0 if is_open else NothingWorksError.exit_code
 
 
 def _print(probed: Probed, rows: Sequence[Row], console: Console) -> None:
