@@ -37,6 +37,8 @@ BATCH = 10
 """Probes handed out together, from one fork server."""
 MOST_ROUNDS = 3
 """Batches of experiments on what failed, in the time that is left."""
+END_S = 5.0
+"""What is kept of the time for ending what runs, and Ray."""
 LEAST_S = 5.0
 """Time that a batch is given at least."""
 STAGE = "what does this node offer?"
@@ -156,7 +158,7 @@ def probe_node(
                 environment=dict(os.environ),
                 observers=(_Progress(status, len(works)),),
                 interruption=interruption,
-                deadline=began + time_budget_s,
+                deadline=began + max(time_budget_s - END_S, time_budget_s / 2),
                 left=list(works.values()),
             )
             stop = campaign.run()
@@ -180,10 +182,12 @@ def _store(plan: Plan, home: Home, sizes: tuple[int, ...]) -> StudyStore:
 def candidates_of(history: History) -> Iterator[Candidate]:
     """Yield every collective with every algorithm and protocol that it can be combined with, then the rest.
 
-    Those of the library come first: they need nothing but torch, and take a second or two each.
+    Those of the library alone come first: they need nothing but torch, and take a second or two each.
     """
     seen: set[str] = set()
-    points = [*_of_library(history), *_of_collectives(history), *_others(history)]
+    library = list(_of_library(history))
+    first = [point for point in library if library and point[COLLECTIVE] == library[0][COLLECTIVE]]
+    points = [*first, *_of_collectives(history), *library[len(first) :], *_others(history)]
     for asked in points:
         point = history.space.normalise({**history.default, **asked}, history.facts)
         if any(point[name] != value for name, value in asked.items()):
@@ -233,8 +237,8 @@ def found_in(probed: Probed, candidate: Candidate) -> Trial | None:
     """Return the closed probe of a candidate, or None where the time did not reach it."""
     if candidate.work is None:
         return None
-    wanted = {candidate.work.identity, candidate.work.asked_identity}
-    trials = (each for each in probed.history.probes if wanted & {each.work.identity, each.work.asked_identity})
+    wanted = candidate.work.asked_identity
+    trials = (each for each in probed.history.probes if each.work.asked_identity == wanted)
     return next((each for each in trials if each.counts and each.work.rung is Rung.PROBE), None)
 
 

@@ -142,7 +142,8 @@ class ServerRunner(ABC):
         except EngineNotUsableError:  # what depends on the version is then left out; a launch will say why
             release = ()
         server = probe_server(settings, requests[0].environment)
-        variables = self._complete(server, requests[0]).env if release else server.env
+        plain = requests[0].model_copy(update={"variables": {}})
+        variables = self._complete(server, plain).env if release else server.env
         orders = [server_orders(request, release) for request in requests]
         return run_probe_batch(orders, Command(argv=server.argv, env=variables))
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 BEGAN = time.monotonic()
 FILE_WIDTH = 240
 """Columns of the table where it does not go to a terminal: no line is wrapped."""
+MOST_NAMES = 6
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
 
 
@@ -120,7 +121,8 @@ def _print(probed: Probed, rows: Sequence[Row], console: Console) -> None:
         for row in others:
             grouped.setdefault(row.why, []).append(row.name)
         for why, names in grouped.items():
-            print_indented(console, ", ".join(names) + (f": {why}" if why else ""))
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            print_indented(console, ", ".join(names[:MOST_NAMES]) + more + (f": {why}" if why else ""))
     for line in software_of(rows):
         console.print(f"\nby {line}", soft_wrap=True)
     console.print(f"{probed.seconds:.0f} s, {probed.stop.why}. Stored as study {probed.study}:", soft_wrap=True)
@@ -154,7 +156,9 @@ def _table(rows: Sequence[Row]) -> object:
 
 
 def _others(row: Row) -> str:
-    """What is exchanged beside the sums, in the mode that is served in."""
+    """What is exchanged beside the sums where tokens travel to their experts, in the mode that is served in."""
+    if not any(call.op == "all_to_all" for call in row.calls):
+        return ""
     mode = "graph" if any(call.mode == "graph" for call in row.calls) else "eager"
     calls = [call for call in row.calls if call.op != "all_reduce" and call.mode == mode]
     found: dict[str, list[str]] = {}

@@ -17,7 +17,7 @@ from runners.server_probes.passes import Exchange, Shape, shape_of, sized_exchan
 from search_spaces import Scalar
 
 ENGINES: Mapping[str, ModuleType] = {"sglang": sglang_probe, "vllm": vllm_probe}
-TIMEOUT_S, COMPILE_TIMEOUT_S = 45.0, 120.0
+TIMEOUT_S, COMPILE_TIMEOUT_S = 30.0, 120.0
 """Time limits of a probe: of bare torch, and of an engine's package, which compiles kernels the first time."""
 ALLREDUCE = "allreduce"
 """The parameter that selects the collective in the catalogue's spaces."""
@@ -84,7 +84,8 @@ def _levels(
     drafting = request.settings.draft_model or named.get(engine.DRAFT)
     draft = shape_of(None if drafting is None else str(drafting), request.environment)
     rows = engine.rows(named)
-    return [step_exchanges(shape, draft, rows, level) for level in sorted(request.workload.concurrency)]
+    ranks = ranks_of(request.assignment, request.settings)
+    return [step_exchanges(shape, draft, rows, level, ranks) for level in sorted(request.workload.concurrency)]
 
 
 def _effects(
@@ -94,8 +95,10 @@ def _effects(
     requested, used = request.assignment.get(ALLREDUCE), str(answer["collective"])
     if requested is None or requested in LEFT_ALONE or "." not in choice.chain[0]:
         return
-    if used == choice.chain[0] and not all(call["by"] == "nccl" for call in answer["calls"]):
-        yield EffectProof(parameter=ALLREDUCE, requested=requested, effective=requested, evidence=_summing(answer))
+    if used == choice.chain[0] and set(_summing(answer)) != {"nccl"}:
+        yield EffectProof(
+            parameter=ALLREDUCE, requested=requested, effective=requested, evidence=", ".join(_summing(answer))
+        )
         return
     native = used == choice.chain[0]
     effective = engine.VALUES.get("nccl" if native else used, used)
@@ -103,5 +106,6 @@ def _effects(
     yield EffectProof(parameter=ALLREDUCE, requested=requested, effective=effective, evidence=why)
 
 
-def _summing(answer: Mapping[str, Any]) -> str:
-    return ", ".join(dict.fromkeys(call["by"] for call in answer["calls"]))
+def _summing(answer: Mapping[str, Any]) -> list[str]:
+    """Return what summed, each once."""
+    return list(dict.fromkeys(call["by"] for call in answer["calls"] if call["by"]))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from runners.torch_engine.config import ITEM_BYTES
 
+VOCABULARY = ("vocab_size",)
 HIDDEN, LAYERS = ("hidden_size", "n_embd", "d_model"), ("num_hidden_layers", "n_layer", "num_layers")
 SUMS_PER_LAYER = 2
 """All-reduces of a tensor-parallel layer: after attention and after the (expert) feed-forward."""
@@ -21,6 +22,8 @@ class Shape:
     hidden: int
     """Width of the residual stream, in elements."""
     layers: int
+    vocabulary: int = 0
+    """Token ids; 0 where the configuration does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,21 +57,30 @@ def shape_of(model: str | None, environment: Mapping[str, str], overrides: objec
     inner = config.get("text_config")
     parts = (config, inner) if isinstance(inner, dict) else (config,)
     hidden, layers = _first(parts, HIDDEN), _first(parts, LAYERS)
-    return Shape(hidden, layers) if hidden and layers else None
+    return Shape(hidden, layers, _first(parts, VOCABULARY) or 0) if hidden and layers else None
 
 
-def step_exchanges(target: Shape, draft: Shape | None, rows: StepRows, concurrency: int) -> list[Exchange]:
-    """Return the calls of one decoding step of `concurrency` requests: the verify pass, and the draft's before it."""
+def step_exchanges(
+    target: Shape, draft: Shape | None, rows: StepRows, concurrency: int, num_ranks: int
+) -> list[Exchange]:
+    """Return the calls of one decoding step of `concurrency` requests: the verify pass, and the draft's before it.
+
+    The logits are gathered once, by NCCL whatever sums: settings under which it cannot gather break the pass.
+    """
     found = [_sums(target, concurrency * rows.verify, 1)]
+    if target.vocabulary:
+        part = -(-target.vocabulary // num_ranks)
+        found.append({"op": "all_gather", "numel": concurrency * rows.verify * part, "count": 1})
     if draft is not None and rows.draft_passes:
         found.append(_sums(draft, concurrency * rows.draft, rows.draft_passes))
     return found
 
 
 def sized_exchanges(target: Shape | None, size: int, device: str) -> list[Exchange]:
-    """Return the calls of a pass whose messages have `size` bytes; of an unknown model, a single call."""
-    calls = SUMS_PER_LAYER * target.layers if target else 1
-    return [{"op": "all_reduce", "numel": max(1, size // ITEM_BYTES[device]), "count": calls}]
+    """Return the calls of a pass whose messages have `size` bytes; of an unknown model, a single sum and a gather."""
+    calls, numel = SUMS_PER_LAYER * target.layers if target else 1, max(1, size // ITEM_BYTES[device])
+    gather: Exchange = {"op": "all_gather", "numel": numel, "count": 1}
+    return [{"op": "all_reduce", "numel": numel, "count": calls}, gather]
 
 
 def _sums(shape: Shape, rows: int, passes: int) -> Exchange:

@@ -115,6 +115,11 @@ class Collectives:
         around: Callable[[], AbstractContextManager[Any]] = getattr(self._all_reduce, "capture", nullcontext)
         return around()
 
+    def close(self) -> None:
+        """Give back what an all-reduce holds beside its group; every rank calls it."""
+        close: Callable[[], None] = getattr(self._all_reduce, "close", lambda: None)
+        close()
+
     @property
     def last_backend(self) -> str:
         """What summed in the last all-reduce: a backend may leave messages that are too large for it to another."""

@@ -98,6 +98,11 @@ class PackageAllReduce:
         dist.all_reduce(summand, group=self._group)
         return summand
 
+    def close(self) -> None:
+        """Give back what it holds, while the ranks are still together."""
+        close: Callable[[], None] = getattr(self._communicator, "close", lambda: None)
+        close()
+
     def capture(self) -> AbstractContextManager[Any]:
         """The context in which the engine captures graphs with it."""
         around: Callable[[], AbstractContextManager[Any]] = getattr(self._communicator, "capture", nullcontext)

@@ -36,6 +36,8 @@ def run_probe_rank(plan: ProbePlan, rendezvous: Rendezvous, rank: int, log: Phas
         yield_gloo_event_loops()
         log.fact(allreduce=name, all_reduce_backend=collectives.all_reduce_backend)
         findings = _findings(plan, collectives, log) | {"collective": name, "replaced": notes}
+        dist.barrier()
+        collectives.close()
     log.phase("stop")
     dist.barrier()
     dist.destroy_process_group()

@@ -85,8 +85,16 @@ def test_a_verify_pass_has_the_drafted_tokens_and_the_draft_its_own_passes(model
 
 def test_the_user_s_sizes_replace_the_model_s(model: str, tmp_path: Path) -> None:
     known, unknown = request_of(tmp_path, sizes=(4096,), model=model), request_of(tmp_path, sizes=(4096,), model="x/y")
-    assert plan_of(known)["levels"] == [[{"op": "all_reduce", "numel": 2048, "count": 122}]]
-    assert plan_of(unknown)["levels"] == [[{"op": "all_reduce", "numel": 2048, "count": 1}]]
+    gather = {"op": "all_gather", "numel": 2048, "count": 1}
+    assert plan_of(known)["levels"] == [[{"op": "all_reduce", "numel": 2048, "count": 122}, gather]]
+    assert plan_of(unknown)["levels"] == [[{"op": "all_reduce", "numel": 2048, "count": 1}, gather]]
+
+
+def test_the_logits_are_gathered_once(tmp_path: Path) -> None:
+    """Without that call a bare NCCL_ALGO=Tree would pass: only the sums have a tree."""
+    model = make_model(tmp_path / "model", hidden_size=64, num_hidden_layers=2, vocab_size=1001)
+    plan = plan_of(request_of(tmp_path, model=model))
+    assert plan["levels"][1][1] == {"op": "all_gather", "numel": 8 * 501, "count": 1}
 
 
 @pytest.mark.parametrize(
