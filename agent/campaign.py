@@ -27,7 +27,7 @@ from agent.stopping import stop_rule
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
 from agent.wishes import Wishes, read_counts, read_wishes
-from runners import Measurement, Runner, RunRecord
+from runners import Measurement, Runner, RunRecord, TrialRequest
 from runners.cookies import kill_processes
 from runners.ray_pool import Lost, PoolError, RayPool, Running
 
@@ -190,12 +190,14 @@ class Campaign:
     def _start(self, works: Sequence[Work]) -> None:
         cookie, history = secrets.token_hex(16), self.history()
         trials = tuple(self._open(work, cookie) for work in works)
-        requests = [
-            request_of(trial, self.store.manifest, self.environment, stop_rule(history, trial.work)) for trial in trials
-        ]
-        self.in_flight.append((self.pool.submit(requests), trials))
+        self.in_flight.append((self.pool.submit(self._requests(trials, history)), trials))
         for observer in self.observers:
             observer.trials_opened(trials)
+
+    def _requests(self, trials: Sequence[Trial], history: History) -> list[TrialRequest]:
+        """Return what the runner is asked; `history` is the study before the trials were opened."""
+        manifest, environment = self.store.manifest, self.environment
+        return [request_of(trial, manifest, environment, stop_rule(history, trial.work)) for trial in trials]
 
     def _open(self, work: Work, cookie: str) -> Trial:
         is_probe = work.kind is Kind.PROBE

@@ -151,6 +151,8 @@ def _result(trial: Trial, history: History) -> tuple[str, str]:
     outcome = trial.outcome
     if outcome is None or outcome.kind is OutcomeKind.INTERRUPTED:
         return "interrupted", "magenta"
+    if outcome.kind is OutcomeKind.NOT_PROBED:
+        return "not probed", "yellow"
     if outcome.failure is not None:
         return outcome.failure.reason.value, "bold red"
     if outcome.kind is OutcomeKind.SLOWER or outcome.value is None:
@@ -169,7 +171,7 @@ def _evidence(trial: Trial) -> str:
     if outcome is None or outcome.kind is OutcomeKind.INTERRUPTED:
         return outcome.note if outcome else ""
     if outcome.failure is None:
-        return ""
+        return _cut(outcome.note) if outcome.kind is OutcomeKind.NOT_PROBED else ""
     line = outcome.failure.decisive.text.strip() if outcome.failure.decisive else "no line tells why"
     return _cut(line)
 

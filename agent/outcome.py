@@ -19,6 +19,13 @@ class OutcomeKind(StrEnum):
     """Stopped early as clearly slower than the incumbent."""
     INTERRUPTED = "interrupted"
     """The harness's own fault or a kill: blames nothing, and the work is queued again."""
+    NOT_PROBED = "not_probed"
+    """A probe could not look at it: neither a pass nor a failure. It blames nothing and is not probed again; a launch
+    has to show it."""
+
+
+LAUNCH_ENDS = tuple(kind for kind in OutcomeKind if kind is not OutcomeKind.NOT_PROBED)
+"""How a launch may end."""
 
 
 class Failure(Frozen):

@@ -118,7 +118,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     worker: MirrorWorker | None = None
     heartbeat = Heartbeat(store, lease)
     try:
-        with _guarded(session_id), _ray(options, store, console) as pool, _signals(console) as interruption:
+        with guarded(session_id), ray_of(options, store, console) as pool, signals(console) as interruption:
             campaign = Campaign(
                 store=store,
                 runner=make_runner(store.manifest.settings.engine.engine),
@@ -158,7 +158,7 @@ def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:
 
 
 @contextmanager
-def _guarded(session_id: str) -> Iterator[None]:
+def guarded(session_id: str) -> Iterator[None]:
     """Mark everything this process starts, and have it killed should this process die."""
     before = {name: os.environ.get(name) for name in (SESSION_VARIABLE, *KEEP_ENVIRON)}
     os.environ.update({SESSION_VARIABLE: session_id, **KEEP_ENVIRON})
@@ -175,7 +175,8 @@ def _guarded(session_id: str) -> Iterator[None]:
 
 
 @contextmanager
-def _ray(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
+def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
+    """Keep a Ray that has what a trial of the study needs. Raises NodeUnusableError where there is none."""
     settings = store.manifest.settings.engine
     num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
     pool = RayPool(options.ray_address, num_cpus=num_cpus)
@@ -193,7 +194,7 @@ def _ray(options: SessionOptions, store: StudyStore, console: Console) -> Iterat
 
 
 @contextmanager
-def _signals(console: Console) -> Iterator[Interruption]:
+def signals(console: Console) -> Iterator[Interruption]:
     """First signal: end cleanly and say how to resume. Second: leave; the watchdog kills what is left."""
     interruption = Interruption()
 

@@ -248,7 +248,7 @@ def _with_free_name(plan: Plan, storage: BaseStorage) -> Manifest:
     if plan.spec.name is None:
         for name in known:
             _refuse_if_open(StudyStore(storage, plan.storage_url, name), manifest)
-        return _named(manifest, _free_name(manifest.settings.name, known))
+        return named(manifest, free_name(manifest.settings.name, known))
     if plan.spec.name not in known:
         return manifest
     store = StudyStore(storage, plan.storage_url, plan.spec.name)
@@ -278,11 +278,13 @@ def _same_work(one: Manifest, other: Manifest) -> bool:
     return settings == other.settings and one.space.fingerprint == other.space.fingerprint
 
 
-def _named(manifest: Manifest, name: str) -> Manifest:
+def named(manifest: Manifest, name: str) -> Manifest:
+    """Return the description with another name."""
     return manifest.model_copy(update={"settings": manifest.settings.model_copy(update={"name": name})})
 
 
-def _free_name(wanted: str, known: list[str]) -> str:
+def free_name(wanted: str, known: list[str]) -> str:
+    """Return the name, or with the first number that makes it one that nobody has."""
     names = (wanted if number == 1 else f"{wanted}-{number}" for number in range(1, len(known) + 2))
     return next(name for name in names if name not in known)
 

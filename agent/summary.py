@@ -12,7 +12,7 @@ from agent.deadends.atlas import Atlas
 from agent.drift import Drift, drift_of
 from agent.effects import contradictions, unproven
 from agent.modelled import modelled_name
-from agent.outcome import OutcomeKind
+from agent.outcome import LAUNCH_ENDS
 from agent.propose.history import History
 from agent.propose.standing import Standing
 from agent.reasons import Reason
@@ -124,8 +124,8 @@ def summarise(history: History, name: str) -> StudySummary:
         budget=history.budget,
         spent=history.earlier + sum(trial.counts for trial in history.trials),
         earlier=history.earlier,
-        outcomes={kind.value: outcomes[kind.value] for kind in OutcomeKind},
-        num_probes=sum(probe.counts for probe in history.probes),
+        outcomes={kind.value: outcomes[kind.value] for kind in LAUNCH_ENDS},
+        num_probes=sum(probe.counts and not probe.is_not_probed for probe in history.probes),
         node_s=sum(trial.record.wall_s for trial in everything if trial.record),
         baseline=by_key.get(history.baseline_key or ""),
         best=by_key.get(winner or ""),

@@ -26,6 +26,7 @@ COMMANDS = {
     "classify": "classify",
     "doctor": "doctor",
     "completion": "completion",
+    "probe": "probe",
 }
 SUMMARIES = {
     "search": "Search for the best configuration of a node.",
@@ -42,6 +43,7 @@ SUMMARIES = {
     "classify": "Say why a launch failed, from its log.",
     "doctor": "Say what this node and its engines can use, and what is missing.",
     "completion": "Print the shell's completion script.",
+    "probe": "Time every collective that this node offers.",
 }
 
 

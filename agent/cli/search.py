@@ -42,6 +42,11 @@ def _levels(_context: click.Context, _parameter: click.Parameter, text: str | No
         raise click.BadParameter(f"{text!r} is not a list of numbers such as 1,8") from error
 
 
+exclude_option = click.option(
+    "--exclude", multiple=True, callback=_many, metavar="NAME=VALUE", help="Never try this value."
+)
+
+
 @click.command(
     epilog="Example: agent search --engine sglang --model ~/models/big --draft ~/models/big-eagle3 --tp 8 --budget 40"
 )
@@ -70,7 +75,7 @@ def _levels(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.option("--requests", type=int, help="Requests for each level.  [default: the engine's preset]")
 @click.option("--seed", type=int, help="Seed of every random choice.  [default: 0]")
 @click.option("--pin", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Hold a parameter at one value.")
-@click.option("--exclude", multiple=True, callback=_many, metavar="NAME=VALUE", help="Never try this value.")
+@exclude_option
 @click.option("--option", "options", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Fixed engine flag.")
 @click.option(
     "--env", "environment", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Fixed variable of a server."

@@ -142,6 +142,11 @@ class Trial(Frozen):
         return self.outcome is not None and self.outcome.kind is OutcomeKind.FAILED
 
     @property
+    def is_not_probed(self) -> bool:
+        """True when a probe could not look at it, so that only a launch can tell."""
+        return self.outcome is not None and self.outcome.kind is OutcomeKind.NOT_PROBED
+
+    @property
     def is_our_fault(self) -> bool:
         """True when the harness failed, as opposed to being stopped: such work is queued again only a few times."""
         return self.outcome is not None and self.outcome.kind is OutcomeKind.INTERRUPTED and bool(self.outcome.failure)
