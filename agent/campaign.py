@@ -24,6 +24,7 @@ from agent.requests import request_of
 from agent.savings import Savings
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
+from agent.study_rules import rules_of
 from agent.wishes import Wishes, read_counts, read_wishes
 from runners import Measurement, Runner, RunRecord
 from runners.cookies import kill_processes
@@ -88,6 +89,7 @@ class Campaign:
         space = self.store.manifest.space
         self._charter = Charter(space, self.store.manifest.facts, self.store.manifest.inherited)
         self._sampler = Sampler(space)
+        self._rules = rules_of(self.store)
         self._secrets = launch_secrets(self.store.manifest.settings.engine, self.environment)
         self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
         self._savings = Savings(read_counts(self.store))
@@ -187,7 +189,8 @@ class Campaign:
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
+            judged = judge(trial, record, space, self._baseline(), interruptions, self._rules)
+            outcome = clean_outcome(judged, self._secrets)
             cleaned = clean_record(record, self._secrets)
             cleaned = of_active_parameters(cleaned, trial.work.resolved, space, facts)
             ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})

@@ -73,6 +73,8 @@ class StudySpec(Frozen):
     """Python of the environment that holds the engine, or the folder of that environment."""
     base_cmd: str | tuple[str, ...] | None = None
     """The command that the user runs today: where the search starts, and what stays fixed."""
+    rules: str | None = None
+    """File with rules of the user's own, by which failures are classified beside the built-in ones."""
     storage: str | None = None
     tracking_uri: str | None = None
     ray_address: str | None = None

@@ -21,6 +21,7 @@ COMMANDS = {
     "sync": "sync",
     "try": "try_assignment",
     "classify": "classify",
+    "reclassify": "reclassify",
     "doctor": "doctor",
 }
 SUMMARIES = {
@@ -33,6 +34,7 @@ SUMMARIES = {
     "sync": "Make MLflow equal to the study's storage.",
     "try": "Launch exactly this assignment next.",
     "classify": "Say why a launch failed, from its log.",
+    "reclassify": "Judge stored failures again, after a rule improved.",
     "doctor": "Say what this node and its engines can use, and what is missing.",
 }
 

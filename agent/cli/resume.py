@@ -14,6 +14,7 @@ from agent.cli.options import home_option, storage_option, study_argument
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
 @click.option("--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at the same time.")
 @click.option("--take-over", is_flag=True, help="Run it although its owner on another host cannot be seen.")
+@click.option("--rules", metavar="FILE", help="Rules of your own from now on, in the place of the study's.")
 @storage_option
 @home_option
 @click.pass_context
@@ -25,6 +26,7 @@ def command(
     ray_address: str | None,
     trials_per_node: int,
     take_over: bool,
+    rules: str | None,
     storage: str | None,
     home: str | None,
 ) -> None:
@@ -37,12 +39,14 @@ def command(
     from agent.spec import seconds_of
     from agent.store.study_store import BUDGET
     from agent.studies import open_study
+    from agent.study_rules import rules_of_file, store_rules
 
     place, console = Home.find(home), make_console()
     try:
         time_budget_s = seconds_of(time_budget) if time_budget else None
     except ValueError as error:
         raise click.BadParameter(f"{time_budget!r}: {error}", param_hint="--time-budget") from error
+    own_rules = rules_of_file(rules) if rules else None
     store, tracking_uri = open_study(place, study, storage)
     place.create()
     if budget is not None:
@@ -52,6 +56,8 @@ def command(
                 f"--budget {budget}: {spent} launches of study {store.name} are closed already: ask for more"
             )
         store.set_attribute(BUDGET, budget)
+    if own_rules is not None:
+        store_rules(store, own_rules)
     place.remember(store.name, store.url, tracking_uri)
     options = SessionOptions(tracking_uri, ray_address, trials_per_node, time_budget_s, take_over)
     ended = run_session(store, place, options, console)

@@ -73,6 +73,7 @@ def _levels(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.option(
     "--env", "environment", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Fixed variable of a server."
 )
+@click.option("--rules", metavar="FILE", help="YAML file with rules of your own for failures; stored with the study.")
 @storage_option
 @click.option("--tracking-uri", help="MLflow server or store.  [default: MLFLOW_TRACKING_URI, or a file in the home]")
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")

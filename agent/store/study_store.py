@@ -6,7 +6,7 @@ A study NAME has a companion NAME/probes in the same storage for everything that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from agent.errors import StorageError, UsageError
-from agent.outcome import Outcome
+from agent.outcome import Failure, Outcome
 from agent.redaction import redact_text
 from agent.store.distributions import distributions_of
 from agent.store.manifest import Manifest
 from agent.store.stored_trial import final_state, trial_of
-from agent.store.trial import Kind, Lease, Trial, Work
+from agent.store.trial import Kind, Lease, Trial, Work, trial_label
 from runners import RunRecord
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
 FORGOTTEN, RECHECKS, RULED_OUT = "forgotten", "rechecks", "ruled_out"
+RULES_ATTRIBUTE, VERDICTS = "rules", "verdicts"
 _PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/]*@")
 
 
@@ -109,6 +110,7 @@ class StudyStore:
         self._distributions = distributions_of(self.manifest.space)
         self._trials: dict[str, dict[int, Trial]] = {study: {} for study in self._ids}
         self._trial_ids: dict[tuple[str, int], int] = {}
+        self._verdicts = self.verdicts()
         self.version = 0
         """Grows with every change of a trial, so that what is derived from the trials need not be derived twice."""
         self.refresh()
@@ -205,6 +207,32 @@ class StudyStore:
         with storage_errors(self.url):
             self._storage.set_study_user_attr(self._ids[self.name], name, value)
 
+    def verdicts(self) -> dict[str, Failure]:
+        """Return label of a trial (`#12`, `p12`) → what a later judgement made of its failure.
+
+        A closed trial never changes in the storage: this is laid over it whenever it is read.
+        """
+        stored = self.get_attribute(VERDICTS)
+        try:
+            return {label: Failure.model_validate(found) for label, found in _mapping(stored).items()}
+        except ValidationError as error:
+            raise StorageError(
+                f"study {self.name}: its later verdicts cannot be read ({error.errors()[0]['msg']})"
+            ) from error
+
+    def set_verdicts(self, verdicts: Mapping[str, Failure]) -> None:
+        """Store the later verdicts, in the place of those before; the trials are read with them from now on."""
+        self.set_attribute(VERDICTS, {label: found.model_dump(mode="json") for label, found in verdicts.items()})
+        self._verdicts = dict(verdicts)
+        for trial in (*self.trials(), *self.probes()):
+            self._remember(self._with_verdict(trial))
+
+    def _with_verdict(self, trial: Trial) -> Trial:
+        found = self._verdicts.get(trial_label(trial))
+        if found is None or trial.outcome is None or trial.outcome.failure is None:
+            return trial
+        return trial.model_copy(update={"outcome": trial.outcome.model_copy(update={"failure": found})})
+
     def _number_of(self, trial_id: int, study: str) -> int:
         """Return a new trial's number: nearly always the next one, which the storage can confirm from memory."""
         expected = max(self._trials[study], default=-1) + 1
@@ -218,9 +246,13 @@ class StudyStore:
     def _keep(self, study: str, stored: FrozenTrial) -> Trial:
         trial = trial_of(study, stored).model_copy(update={"facts": self.manifest.facts})
         self._trial_ids[study, stored.number] = stored._trial_id
-        return self._remember(trial)
+        return self._remember(self._with_verdict(trial))
 
     def _remember(self, trial: Trial) -> Trial:
         self._trials[trial.study][trial.number] = trial
         self.version += 1
         return trial
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
