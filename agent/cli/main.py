@@ -26,7 +26,7 @@ COMMANDS = {
 }
 SUMMARIES = {
     "search": "Search for the best configuration of a node.",
-    "resume": "Go on with an interrupted study, or give a finished one more budget.",
+    "resume": "Go on with an interrupted study, or give it more budget.",
     "status": "Show how far a study is.",
     "best": "Show the best configuration and the command that repeats it.",
     "deadends": "Show what cannot work on this node, and why.",
