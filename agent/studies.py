@@ -33,6 +33,7 @@ from agent.store.manifest import Manifest
 from agent.store.opening import open_storage
 from agent.store.storage_url import storage_file, storage_problem, unusable_path
 from agent.store.study_store import BUDGET, StudyStore, study_names
+from agent.study_names import free_name, named
 from agent.study_rules import asked_rules, store_rules
 from agent.wishes import read_wishes
 from runners import EngineSettings, Workload
@@ -284,17 +285,6 @@ def _refuse_if_open(store: StudyStore, manifest: Manifest) -> None:
 def _same_work(one: Manifest, other: Manifest) -> bool:
     settings = one.settings.model_copy(update={"name": other.settings.name})
     return settings == other.settings and one.space.fingerprint == other.space.fingerprint
-
-
-def named(manifest: Manifest, name: str) -> Manifest:
-    """Return the description with another name."""
-    return manifest.model_copy(update={"settings": manifest.settings.model_copy(update={"name": name})})
-
-
-def free_name(wanted: str, known: list[str]) -> str:
-    """Return the name, or with the first number that makes it one that nobody has."""
-    names = (wanted if number == 1 else f"{wanted}-{number}" for number in range(1, len(known) + 2))
-    return next(name for name in names if name not in known)
 
 
 def _plain(engine: str) -> str:
