@@ -75,10 +75,10 @@ class Finding:
 def courses(engine: str, models: Path | None) -> Course:
     """Return how studies of an engine are killed."""
     if engine == "torch":
-        return Course(("--option", "preset=tiny"), budget=14, longest_pause_s=7.0, kills_each=20)
+        return Course(("--option", "preset=tiny"), budget=6, longest_pause_s=20.0, kills_each=40)
     if engine == "synthetic":
         options = ("--engine", SYNTHETIC, "--space", "torch", "--device", "cpu")
-        return Course(options, budget=14, longest_pause_s=8.0, kills_each=2)
+        return Course(options, budget=14, longest_pause_s=8.0, kills_each=40)
     if models is None:
         raise click.UsageError("--engine vllm needs --python and --models")
     return Course(_vllm_options(models), budget=6, longest_pause_s=30.0, kills_each=1000)
