@@ -88,9 +88,9 @@ def _vllm_options(models: Path) -> tuple[str, ...]:
     fixed = {"max-model-len": "2048", "gpu-memory-utilization": "0.3", "enforce-eager": "true"}
     options = [word for name, value in fixed.items() for word in ("--option", f"{name}={value}")]
     sizes = ("--concurrency", "1,4", "--prompt-tokens", "32", "--output-tokens", "32", "--requests", "8")
-    pins = ("--pin", "draft_tensor_parallel_size=1", "--exclude", "expert_parallel=true")
+    space = ("--space", str(ROOT / "tests" / "engines" / "vllm_ngram.yaml"))
     server = ("--engine", "vllm", "--model", str(models / "tiny"), "--tp", "1", "--device", "cpu")
-    return (*server, *options, "--env", "VLLM_CPU_KVCACHE_SPACE=1", *sizes, *pins)
+    return (*server, *options, "--env", "VLLM_CPU_KVCACHE_SPACE=1", *sizes, *space)
 
 
 class Victimised:
