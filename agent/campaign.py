@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,21 +15,24 @@ from agent.deadends.refutations import with_refutations
 from agent.disk import disk_problem
 from agent.effects import observed_work, of_active_parameters
 from agent.home import Home
-from agent.judge import judge, lost_task
+from agent.interruption import Interruption
+from agent.judge import baselines_of, judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.requests import request_of
 from agent.savings import Savings
+from agent.stopping import stop_rule
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
 from agent.wishes import Wishes, read_counts, read_wishes
-from runners import Measurement, Runner, RunRecord
+from runners import Measurement, Runner, RunRecord, TrialRequest
 from runners.cookies import kill_processes
 from runners.ray_pool import Lost, PoolError, RayPool, Running
 
 POLL_S = 0.2
+PAUSED_BY_THE_USER = "paused"
 WISHES_S = 0.5
 """How old the user's wishes (more budget, an assignment to try) may be when something is proposed."""
 RAY_LIVES = 3
@@ -50,23 +52,6 @@ class Observer(Protocol):
 
     def tick(self) -> None:
         """Called a few times a second while waiting."""
-
-
-class Interruption:
-    """Set by the first signal; read between two steps."""
-
-    def __init__(self) -> None:
-        self.signal_number: int | None = None
-
-    def note(self, signal_number: int) -> None:
-        """Remember that somebody wants the search to end."""
-        self.signal_number = signal_number
-
-    def __bool__(self) -> bool:
-        return self.signal_number is not None
-
-    def __str__(self) -> str:
-        return signal.Signals(self.signal_number).name if self.signal_number is not None else "not interrupted"
 
 
 @dataclass
@@ -118,6 +103,8 @@ class Campaign:
                 return Stop(self._quarantine, resumable=True, node_unusable=True)
             if self.deadline is not None and time.monotonic() > self.deadline and not self.in_flight:
                 return Stop("the time budget is spent", resumable=True)
+            if self._fresh_wishes().is_paused and not self.in_flight:
+                return Stop(PAUSED_BY_THE_USER, resumable=True)
             proposal = self._propose() if self._may_start() else None
             if isinstance(proposal, Stop):
                 return proposal
@@ -127,8 +114,7 @@ class Campaign:
                 self._wait()
 
     def _propose(self) -> Proposal:
-        if time.monotonic() - self._wished_at > WISHES_S:
-            self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
+        self._fresh_wishes()
         history = self.history()
         history.refusals.clear()
         proposal = propose(history, self._sampler)
@@ -136,6 +122,12 @@ class Campaign:
         if self._savings.note(history.refusals, launched):
             self.store.set_attribute(RULED_OUT, self._savings.counts())
         return proposal
+
+    def _fresh_wishes(self) -> Wishes:
+        """Return what the user wishes for, read anew now and then."""
+        if time.monotonic() - self._wished_at > WISHES_S:
+            self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
+        return self._wishes
 
     def history(self) -> History:
         """Return the study as the proposer sees it; the same object as long as nothing has changed."""
@@ -189,19 +181,23 @@ class Campaign:
 
     def _may_start(self) -> bool:
         in_time = self.deadline is None or time.monotonic() <= self.deadline
-        has_room = len(self.in_flight) < self.slots
+        has_room = len(self.in_flight) < self.slots and not self._wishes.is_paused
         return in_time and has_room and self._quarantine is None and (not self.in_flight or self._can_write())
 
     def _can_write(self) -> bool:
         return disk_problem(self._folder) is None
 
     def _start(self, works: Sequence[Work]) -> None:
-        cookie = secrets.token_hex(16)
+        cookie, history = secrets.token_hex(16), self.history()
         trials = tuple(self._open(work, cookie) for work in works)
-        requests = [request_of(trial, self.store.manifest, self.environment) for trial in trials]
-        self.in_flight.append((self.pool.submit(requests), trials))
+        self.in_flight.append((self.pool.submit(self._requests(trials, history)), trials))
         for observer in self.observers:
             observer.trials_opened(trials)
+
+    def _requests(self, trials: Sequence[Trial], history: History) -> list[TrialRequest]:
+        """Return what the runner is asked; `history` is the study before the trials were opened."""
+        manifest, environment = self.store.manifest, self.environment
+        return [request_of(trial, manifest, environment, stop_rule(history, trial.work)) for trial in trials]
 
     def _open(self, work: Work, cookie: str) -> Trial:
         is_probe = work.kind is Kind.PROBE
@@ -231,7 +227,7 @@ class Campaign:
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
+            outcome = clean_outcome(judge(trial, record, space, self._baselines(trial), interruptions), self._secrets)
             if outcome.failure is not None and not self._can_write():
                 outcome = self._without_disk()
             cleaned = clean_record(record, self._secrets)
@@ -252,13 +248,11 @@ class Campaign:
         for observer in self.observers:
             observer.trial_closed(closed, history)
 
-    def _baseline(self) -> Measurement | None:
-        """Return what the baseline put out: every later launch has to agree with it."""
-        baselines = (
-            trial for trial in self.store.trials_of() if trial.work.kind is Kind.BASELINE and trial.is_measured
-        )
-        first = next(baselines, None)
-        return first.record.measurement if first and first.record else None
+    def _baselines(self, trial: Trial) -> list[Measurement]:
+        """Return what a launch has to agree with; the baseline itself sets the tolerance, and is not judged by it."""
+        trials = self.store.trials_of()
+        own = {each.work.key for each in trials if each.work.kind is Kind.BASELINE and each.is_measured}
+        return [] if trial.work.key in own else baselines_of(trials)
 
 
 def quarantine_message(trial: Trial, record: RunRecord) -> str:
@@ -289,4 +283,5 @@ def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes, 
         budget=wishes.budget,
         asked=wishes.asked,
         rechecks=wishes.rechecks,
+        known_spread=store.manifest.spread,
     )

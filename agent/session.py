@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from agent.campaign import Campaign, Interruption
+from agent.campaign import Campaign
 from agent.epochs import begin_epoch
 from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, StorageError
 from agent.heartbeat import Heartbeat
 from agent.home import Home
+from agent.interruption import Interruption
 from agent.live_view import LiveView
 from agent.mirror.mlflow_mirror import MlflowMirror
 from agent.mirror.snapshot import StudyStatus
@@ -28,7 +29,7 @@ from agent.propose.order import Stop
 from agent.recovery import begin_session, close_orphans, give_up_ownership, take_ownership
 from agent.snapshot import dead_end_ids, snapshot_of
 from agent.store.manifest import Manifest
-from agent.store.study_store import StudyStore
+from agent.store.study_store import PAUSED, StudyStore
 from agent.store.trial import Kind, Trial
 from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
 from runners.ray_pool import PoolError, RayPool
@@ -103,6 +104,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     """
     environment = dict(os.environ)
     lease = take_ownership(store, take_over=options.take_over, tell=console.print)
+    store.set_attribute(PAUSED, None)
     session_id = secrets.token_hex(16)
     begin_session(store, session_id)
     interrupted = close_orphans(store)
@@ -116,7 +118,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     worker: MirrorWorker | None = None
     heartbeat = Heartbeat(store, lease)
     try:
-        with _guarded(session_id), _ray(options, store, console) as pool, _signals(console) as interruption:
+        with guarded(session_id), ray_of(options, store, console) as pool, signals(console) as interruption:
             campaign = Campaign(
                 store=store,
                 runner=make_runner(store.manifest.settings.engine.engine),
@@ -156,7 +158,7 @@ def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:
 
 
 @contextmanager
-def _guarded(session_id: str) -> Iterator[None]:
+def guarded(session_id: str) -> Iterator[None]:
     """Mark everything this process starts, and have it killed should this process die."""
     before = {name: os.environ.get(name) for name in (SESSION_VARIABLE, *KEEP_ENVIRON)}
     os.environ.update({SESSION_VARIABLE: session_id, **KEEP_ENVIRON})
@@ -173,7 +175,8 @@ def _guarded(session_id: str) -> Iterator[None]:
 
 
 @contextmanager
-def _ray(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
+def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
+    """Keep a Ray that has what a trial of the study needs. Raises NodeUnusableError where there is none."""
     settings = store.manifest.settings.engine
     num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
     pool = RayPool(options.ray_address, num_cpus=num_cpus)
@@ -191,7 +194,7 @@ def _ray(options: SessionOptions, store: StudyStore, console: Console) -> Iterat
 
 
 @contextmanager
-def _signals(console: Console) -> Iterator[Interruption]:
+def signals(console: Console) -> Iterator[Interruption]:
     """First signal: end cleanly and say how to resume. Second: leave; the watchdog kills what is left."""
     interruption = Interruption()
 

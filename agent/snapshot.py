@@ -14,6 +14,7 @@ from agent.propose.model_based import Sampler
 from agent.propose.order import Stop, propose
 from agent.recovery import owner_of
 from agent.report import documents, reproduce_command
+from agent.schedule_report import schedule_commands
 from agent.store.study_store import StudyStore
 from agent.store.trial import Trial
 from agent.summary import summarise
@@ -25,16 +26,19 @@ def snapshot_of(store: StudyStore, history: History, status: StudyStatus) -> Stu
     summary = summarise(history, store.name)
     best = summary.best
     command = reproduce_command(history.runner, best.first, store.manifest) if best else None
+    told = summary.schedule
+    commands = schedule_commands(told, history.runner, store.manifest) if told and status != "running" else None
     return StudySnapshot(
         study=store.name,
         spec=store.manifest.settings.model_dump(mode="json"),
         facts=store.manifest.facts,
         trials=store.trials(),
         probes=store.probes(),
-        documents=documents(summary, command),
+        documents=documents(summary, command, commands),
         dead_ends={**_of_earlier_epochs(store), **_supported(history.trials, history.atlas)},
         best=best.first.number if best else None,
         gain=summary.gain,
+        interval=(summary.comparison.low, summary.comparison.high) if summary.comparison else None,
         verdict=summary.verdict if status == "finished" else "",
         status=status,
         started_at=store.manifest.created_at,

@@ -7,12 +7,13 @@ import click
 from agent.cli.options import home_option, storage_option, study_argument
 
 
-@click.command()
+@click.command(epilog="Example: agent resume --budget 60")
 @study_argument
 @click.option("--budget", type=click.IntRange(min=1), help="New budget in launches, for a study that is to go on.")
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h.")
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
 @click.option("--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at the same time.")
+@click.option("--accept-interference", is_flag=True, help="Allow that though unmeasured.")
 @click.option("--take-over", is_flag=True, help="Run it although its owner on another host cannot be seen.")
 @click.option(
     "--accept-environment", is_flag=True, help="Go on although GPU, driver, CUDA, engine or model files changed."
@@ -27,6 +28,7 @@ def command(
     time_budget: str | None,
     ray_address: str | None,
     trials_per_node: int,
+    accept_interference: bool,
     take_over: bool,
     accept_environment: bool,
     storage: str | None,
@@ -41,6 +43,7 @@ def command(
     from agent.session import SessionOptions, run_session
     from agent.spec import seconds_of
     from agent.store.study_store import BUDGET
+    from agent.studies import check_parallel
 
     place, console = Home.find(home), make_console()
     try:
@@ -50,6 +53,9 @@ def command(
     store, tracking_uri = study_to_resume(place, study, storage, budget, console)
     changed = check_environment(store, console, accept=accept_environment)
     place.create()
+    facts = store.manifest.facts
+    if not accept_interference and ray_address is None and not store.manifest.settings.engine.node_model:
+        check_parallel(place, trials_per_node, facts)
     if budget is not None:
         spent = sum(trial.counts for trial in store.trials())
         if budget < spent:

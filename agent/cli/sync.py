@@ -10,7 +10,7 @@ SLOW_S = 30.0
 """How long a server may take to say that it is alive: a repair has time, unlike a search."""
 
 
-@click.command()
+@click.command(epilog="Example: agent sync")
 @study_argument
 @click.option("--tracking-uri", help="MLflow server or store.  [default: the study's]")
 @json_option

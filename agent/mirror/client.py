@@ -56,6 +56,9 @@ class TrackingClient(Protocol):
     def restore_experiment(self, experiment_id: str) -> None:
         """Take a deleted experiment out of the bin."""
 
+    def set_experiment_tag(self, experiment_id: str, key: str, value: str) -> None:
+        """Set a tag of an experiment."""
+
     def search_runs(
         self,
         experiment_ids: list[str],

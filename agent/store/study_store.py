@@ -20,7 +20,7 @@ from agent.store.distributions import distributions_of
 from agent.store.epoch import Epoch
 from agent.store.manifest import Manifest
 from agent.store.patience import PatientStorage
-from agent.store.stored_trial import final_state, trial_of
+from agent.store.stored_trial import final_state, partial_value, trial_of
 from agent.store.trial import Kind, Lease, Trial, Work
 from runners import RunRecord
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
 FORGOTTEN, RECHECKS, RULED_OUT = "forgotten", "rechecks", "ruled_out"
-BEAT, SESSION, EPOCHS = "beat", "session", "epochs"
+BEAT, SESSION, EPOCHS, PAUSED = "beat", "session", "epochs", "paused"
 _PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/]*@")
 
 
@@ -220,6 +220,7 @@ class StudyStore:
             if record is not None:
                 self._storage.set_trial_user_attr(trial_id, "record", record.model_dump(mode="json"))
             self._storage.set_trial_user_attr(trial_id, "outcome", final.model_dump(mode="json"))
+            self._set_partial_value(trial_id, final, record)
             self._set_state(trial_id, final)
         return self._remember(trial.closed(final, record))
 
@@ -227,8 +228,14 @@ class StudyStore:
         """Set the final state of a trial whose evidence is already stored."""
         trial_id = self._trial_ids[trial.study, trial.number]
         with storage_errors(self.url):
+            self._set_partial_value(trial_id, outcome, trial.record)
             self._set_state(trial_id, outcome)
             return self._keep(trial.study, self._storage.get_trial(trial_id))
+
+    def _set_partial_value(self, trial_id: int, outcome: Outcome, record: RunRecord | None) -> None:
+        """Note what a trial that was stopped early points to: as Optuna has it, an intermediate value and no other."""
+        if (partial := partial_value(outcome, record)) is not None:
+            self._storage.set_trial_intermediate_value(trial_id, *partial)
 
     def _set_state(self, trial_id: int, outcome: Outcome) -> None:
         state, values = final_state(outcome)

@@ -185,8 +185,9 @@ class DyingRay(PoolInHere):
 
 
 def campaign(store: StudyStore, pool: PoolInHere, home: Path, lost_to: Callable[[], str | None] = lambda: None):  # type: ignore[no-untyped-def]
-    from agent.campaign import Campaign, Interruption
+    from agent.campaign import Campaign
     from agent.home import Home
+    from agent.interruption import Interruption
     from tests.support.synthetic_engine import SyntheticEngine
 
     return Campaign(

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from agent.campaign import Campaign, Interruption
+from agent.campaign import Campaign
 from agent.cli import ending
 from agent.errors import StorageError
 from agent.home import Home
+from agent.interruption import Interruption
 from agent.mirror import MirrorError, MlflowMirror, default_tracking_uri
 from agent.propose.order import Stop
 from agent.recovery import close_orphans, own_lease

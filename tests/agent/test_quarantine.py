@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.campaign import Campaign, Interruption
+from agent.campaign import Campaign
 from agent.home import Home
+from agent.interruption import Interruption
 from agent.recovery import own_lease
 from agent.store.study_store import BUDGET
 from runners import Exit, Leftovers, Measurement, Phase, RunRecord, TrialRequest

@@ -15,7 +15,7 @@ from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
 from agent.store.study_store import BUDGET, PROBES, StudyStore, open_storage, study_names
 from agent.store.trial import Kind, Trial, Work
-from runners import Exit, Phase, RunRecord
+from runners import Exit, Measurement, Phase, RunRecord, StoppedEarly
 from tests.support.planted import Planted
 from tests.support.simulated_study import LEASE
 from tests.support.stores import manifest, sqlite_store, work
@@ -105,6 +105,17 @@ def test_outcomes_map_to_the_states_of_the_design(
     store.close(opened(store), outcome, RECORD)
     stored = open_storage(store.url).get_all_trials(store._ids["study"])[0]
     assert (stored.state.name, stored.values) == (state, values)
+
+
+def test_what_was_stopped_early_keeps_its_partial_value_beside_the_state(store: StudyStore) -> None:
+    """As Optuna has it: pruned, without a value, and with the intermediate value that its requests point to."""
+    stopped = StoppedEarly(concurrency=8, requests=11, below=90.0, ceiling=80.0, estimate=75.0, saved_s=12.0)
+    record = RECORD.model_copy(update={"measurement": Measurement(levels=(), stopped=stopped)})
+    closed = store.close(opened(store), SLOWER.model_copy(update={"value": 75.0}), record)
+    stored = open_storage(store.url).get_all_trials(store._ids["study"])[0]
+    assert (stored.state.name, stored.values, stored.intermediate_values) == ("PRUNED", None, {11: 75.0})
+    assert reopened(store).trials() == (closed,)
+    assert closed.counts and closed.works and not closed.is_measured and not closed.is_failed
 
 
 def test_the_outcome_is_stored_before_the_state(store: StudyStore) -> None:
