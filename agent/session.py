@@ -118,7 +118,8 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     worker: MirrorWorker | None = None
     heartbeat = Heartbeat(store, lease)
     try:
-        with guarded(session_id), ray_of(options, store, console) as pool, signals(console) as interruption:
+        # Signals first: a Ctrl-C while Ray starts must not be lost in whatever Python was doing then.
+        with guarded(session_id), signals(console) as interruption, ray_of(options, store, console) as pool:
             campaign = Campaign(
                 store=store,
                 runner=make_runner(store.manifest.settings.engine.engine),
