@@ -131,7 +131,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 interruption=interruption,
                 slots=options.slots,
                 deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
-                lost_to=lambda: heartbeat.lost_to,
+                lost_to=heartbeat.taker,
             )
             worker = MirrorWorker(lambda: mirror, snapshot_of(store, campaign.history(), "running"), warn=console.print)
             view = LiveView(console, campaign.history(), store.name)
