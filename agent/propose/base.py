@@ -12,7 +12,7 @@ from agent.propose.risk import Risk
 from agent.store.trial import Kind, Work
 from search_spaces import Assignment
 
-AGAIN, BY_CAUSE = 2, 6
+AGAIN, BY_CAUSE = 2, 4
 """Launches after the safest setting died: of the safest ones again, and of what the causes left open speak for."""
 CHANGES = 4
 """Parameters that are changed at once in one of the latter."""
