@@ -271,16 +271,17 @@ def quarantine_message(trial: Trial, record: RunRecord) -> str:
     )
 
 
-def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) -> History:
-    """Return a stored study as the proposer and every reader see it."""
+def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes, epoch: int = -1) -> History:
+    """Return a stored study as the proposer and every reader see it: one epoch of it, by default the latest."""
+    number = epoch % len(store.epochs)
     return History(
         settings=store.manifest.settings,
         space=store.manifest.space,
-        facts=store.manifest.facts,
+        facts=store.epochs[number].facts,
         runner=runner,
-        trials=store.trials_of(),
-        probes=store.probes_of(),
-        earlier=sum(trial.counts and trial.epoch < len(store.epochs) - 1 for trial in store.trials()),
+        trials=store.trials_of(number),
+        probes=store.probes_of(number),
+        earlier=sum(trial.counts and trial.epoch < number for trial in store.trials()),
         atlas=atlas,
         budget=wishes.budget,
         asked=wishes.asked,

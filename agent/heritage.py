@@ -53,7 +53,7 @@ def inherited_spread(manifest: Manifest, storage: BaseStorage, url: str) -> Spre
         if name == manifest.settings.name or not _measured_the_same(store.manifest, manifest):
             continue
         values: dict[str, list[float]] = defaultdict(list)
-        for trial in store.trials():
+        for trial in store.trials_of():
             if trial.is_measured and trial.outcome is not None and trial.outcome.value:
                 values[trial.work.key].append(trial.outcome.value)
         own = spread_of(group for group in values.values() if len(group) > 1)

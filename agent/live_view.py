@@ -38,7 +38,7 @@ class LiveView:
         self._history = history
         self._running: tuple[Trial, ...] = ()
         self._typical = typical_phase_s(history.trials)
-        self._left = time_left(history.trials, history.budget)
+        self._left = time_left(history.trials, history.budget - history.earlier)
         self._drawn = time.monotonic()
         self._live: Live | None = None
         self._summary: tuple[History, StudySummary] | None = None
@@ -67,7 +67,7 @@ class LiveView:
         known = {(found.id, found.state) for found in self._history.atlas.dead_ends}
         self._history = history
         self._typical = typical_phase_s(history.trials)
-        self._left = time_left(history.trials, history.budget)
+        self._left = time_left(history.trials, history.budget - history.earlier)
         self._print_trial(trial)
         for found in history.atlas.dead_ends:
             if (found.id, found.state) not in known:

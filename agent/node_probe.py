@@ -149,8 +149,8 @@ def probe_node(
     try:
         with (
             guarded(session_id),
-            ray_of(options, store, console) as pool,
             signals(console) as interruption,
+            ray_of(options, store, console) as pool,
             console.status("probing") as status,
         ):
             campaign = ProbeCampaign(

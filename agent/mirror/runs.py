@@ -87,6 +87,7 @@ def _identity_tags(trial: Trial) -> dict[str, str]:
             "stage": work.stage,
             "rung": work.rung.value,
             "assignment": assignment_key(work.resolved),
+            "epoch": str(trial.epoch) if trial.epoch else None,
         }
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ def rich(study: str, folder: Path) -> StudySnapshot:
         with_files(trial(0, study=study, kind=Kind.BASELINE), folder / "0"),
         with_files(failed(1, study=study), folder / "1"),
         refuting(rewritten(2, study=study)),
-        trial(3, study=study, outcome=slower, record=partial),
+        trial(3, study=study, outcome=slower, record=partial, epoch=1),
         trial(4, study=study, outcome=interrupted, record=None),
     )
     documents = {"dead_ends.json": "[]", "dead_ends.md": "# none", "dead_ends.html": "<p>", "report.md": "# Report"}
@@ -171,11 +172,21 @@ def _dump_run(client: Any, run: Any, study: str) -> dict[str, Any]:
             name: sorted((m.step, m.value, m.timestamp) for m in client.get_metric_history(run.info.run_id, name))
             for name in run.data.metrics
         },
-        "artifacts": artifacts(run),
+        "artifacts": artifacts(run, client),
     }
 
 
-def artifacts(run: Any) -> dict[str, str]:
-    """Text of every artifact of a run on a local disk."""
+def artifacts(run: Any, client: Any = None) -> dict[str, str]:
+    """Text of every artifact of a run, on a local disk or behind a server."""
+    if not run.info.artifact_uri.startswith("file://") and client is not None:
+        return _downloaded(run.info.run_id, client)
     root = Path(run.info.artifact_uri.removeprefix("file://"))
     return {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def _downloaded(run_id: str, client: Any) -> dict[str, str]:
+    if not client.list_artifacts(run_id):
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(client.download_artifacts(run_id, "", folder))
+        return {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.is_file()}
