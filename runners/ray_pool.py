@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from runners.contract import EngineSettings, RunRecord, TrialRequest
+from runners.ray_daemons import RayDaemons
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
 
@@ -59,6 +60,7 @@ class RayPool:
         self._num_cpus = num_cpus
         self._task: Any = None
         self._folder: SessionFolder | None = None
+        self._daemons: RayDaemons | None = None
 
     def start(self) -> None:
         """Start a local Ray, or connect to the one at the address.
@@ -80,6 +82,21 @@ class RayPool:
             self._remove_folder()
             where = f"Ray at {self._address}" if self._address else "a local Ray"
             raise PoolError(f"cannot start {where}: {str(error).splitlines()[0]}") from error
+        self._daemons = RayDaemons() if self._address is None else None
+
+    @property
+    def dead_daemon(self) -> str | None:
+        """Name of a daemon of our own local Ray that died; nothing runs there any more. None while all is well."""
+        return None if self._daemons is None else self._daemons.dead()
+
+    def restart(self) -> None:
+        """Put a new local Ray in the place of one that died. What ran there is lost.
+
+        Raises:
+            PoolError: when Ray does not come up again.
+        """
+        self.stop()
+        self.start()
 
     def _arguments(self) -> dict[str, object]:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
@@ -150,6 +167,7 @@ class RayPool:
         """Disconnect, and end a local Ray with everything it wrote."""
         import ray
 
+        self._daemons = self._task = None
         ray.shutdown()
         self._remove_folder()
 

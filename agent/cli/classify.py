@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from runners import LogLine
 
 
-@click.command()
+@click.command(epilog="Example: agent classify server.log")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG…")
 @click.option("--exit-code", type=int, help="How the launch ended; negative, or above 128, for a signal.")
 @click.option("--rules", "rules_file", metavar="FILE", help="YAML file with rules of your own.")
@@ -45,8 +45,13 @@ def _rules(rules_file: str | None) -> tuple[Rule, ...]:
     if rules_file is None:
         return RULES
     from agent.classify.user_rules import load_rules
+    from agent.errors import UsageError
+    from search_spaces import UnreadableFileError
 
-    return load_rules(Path(rules_file))
+    try:
+        return load_rules(Path(rules_file))
+    except UnreadableFileError as error:
+        raise UsageError(f"--rules {error}") from error
 
 
 def _diagnose(log: str, exit_code: int | None, rules: tuple[Rule, ...]) -> Diagnosis:

@@ -75,10 +75,15 @@ class Improvement:
 
     def expected_ranking(self) -> list[str]:
         """Return the keys of the measured assignments, best expectation first: a lucky launch alone is not believed."""
+        expected = self.expectations()
+        return sorted(expected, key=lambda key: (-expected[key][0], key))
+
+    def expectations(self) -> dict[str, tuple[float, float]]:
+        """Return key → mean and standard deviation of the logarithm of what each measured assignment is worth."""
         expected = self._surrogate.expect([row.assignment for row in self._rows], [row.known for row in self._rows])
         keys = [assignment_key(row.assignment) for row in self._rows]
-        by_mean = sorted(zip(expected.mean, keys, strict=True), key=lambda row: (-row[0], row[1]))
-        return [key for _, key in by_mean]
+        rows = zip(keys, expected.mean, expected.sd, strict=True)
+        return {key: (float(mean), float(sd)) for key, mean, sd in rows if key in self.history.measured}
 
     def _changes(self, start: Assignment) -> dict[str, Assignment]:
         points = map(self._as_it_runs, self.history.space.single_changes(start))
@@ -160,9 +165,8 @@ class Improvement:
         for name, each in self.history.space.parameters.items():
             if self._communication.is_known and each.seen_by_probe and not each.effect_beyond_collectives:
                 found[name] = COLLECTIVES_EFFECT
-        if self._drafting.is_known and self._drafting.parameter:
-            found[self._drafting.parameter] = DRAFT_EFFECT
-        return found
+        worked_out = self.history.space.draft_length_names if self._drafting.is_known else ()
+        return found | dict.fromkeys(worked_out, DRAFT_EFFECT)
 
     @cached_property
     def _rows(self) -> list[Seen]:
@@ -171,11 +175,11 @@ class Improvement:
         if len(keys) > BEST_ROWS + LATEST_ROWS:
             best = set(history.ranking[:BEST_ROWS])
             keys = [key for key in keys[:-LATEST_ROWS] if key in best] + keys[-LATEST_ROWS:]
-        known = self._known([history.measured[key] for key in keys])
-        return [
-            Seen(history.measured[key], history.mean(key), len(history.values[key]), effect)
-            for key, effect in zip(keys, known, strict=True)
-        ]
+        rows = [(history.measured[key], history.mean(key), len(history.values[key])) for key in keys]
+        # What was stopped early is a launch like any other: its requests say little less than all would have said.
+        rows += [(point, value, 1) for point, value in list(history.slower.values())[-LATEST_ROWS:]]
+        known = self._known([point for point, _, _ in rows])
+        return [Seen(*row, effect) for row, effect in zip(rows, known, strict=True)]
 
     @cached_property
     def _bar(self) -> float:
