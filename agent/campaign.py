@@ -26,6 +26,7 @@ from agent.savings import Savings
 from agent.stopping import stop_rule
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
+from agent.study_rules import rules_of
 from agent.wishes import Wishes, read_counts, read_wishes
 from runners import Measurement, Runner, RunRecord, TrialRequest
 from runners.cookies import kill_processes
@@ -78,6 +79,7 @@ class Campaign:
         space = self.store.manifest.space
         self._charter = Charter(space, self.store.manifest.facts, self.store.manifest.inherited)
         self._sampler = Sampler(space)
+        self._rules = rules_of(self.store)
         self._secrets = launch_secrets(self.store.manifest.settings.engine, self.environment)
         self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
         self._savings = Savings(read_counts(self.store))
@@ -227,7 +229,8 @@ class Campaign:
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            outcome = clean_outcome(judge(trial, record, space, self._baselines(trial), interruptions), self._secrets)
+            judged = judge(trial, record, space, self._baselines(trial), interruptions, self._rules)
+            outcome = clean_outcome(judged, self._secrets)
             if outcome.failure is not None and not self._can_write():
                 outcome = self._without_disk()
             cleaned = clean_record(record, self._secrets)

@@ -18,7 +18,8 @@ from agent.propose.history import History
 from agent.propose.order import Launches, Proposal, Stop
 from agent.recovery import begin_session, give_up_ownership, take_ownership
 from agent.session import SessionOptions, guarded, ray_of, signals
-from agent.store.study_store import BUDGET, StudyStore, open_storage, study_names
+from agent.store.opening import open_storage
+from agent.store.study_store import BUDGET, StudyStore, study_names
 from agent.store.trial import Kind, Trial, Work
 from agent.studies import Plan, free_name, named
 from agent.wishes import read_wishes

@@ -9,7 +9,8 @@ from agent.errors import UsageError
 from agent.heartbeat import is_silent, was_heard_of_lately
 from agent.outcome import Outcome, OutcomeKind
 from agent.store.exclusive import exclusively
-from agent.store.study_store import OWNER, SESSION, StudyStore, storage_errors
+from agent.store.opening import storage_errors
+from agent.store.study_store import OWNER, SESSION, StudyStore
 from agent.store.trial import Lease
 from runners.cookies import SESSION_VARIABLE, is_alive, kill_processes, process_identity
 

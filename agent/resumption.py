@@ -9,7 +9,8 @@ from agent.environment import Collect, compare, facts_now, refusal
 from agent.errors import UsageError
 from agent.home import Home
 from agent.session import ChangedEnvironment
-from agent.store.study_store import StudyStore, open_storage, study_names
+from agent.store.opening import open_storage
+from agent.store.study_store import StudyStore, study_names
 from agent.studies import collected_facts, open_study
 from agent.wishes import read_wishes
 from runners.engine_dialects import EngineNotUsableError

@@ -77,6 +77,8 @@ class StudySpec(Frozen):
     """Whether a launch that is clearly slower than the incumbent ends its load early."""
     launch_noise: float | None = Field(default=None, gt=0, lt=1)
     """How much launches of one assignment differ here (standard deviation, as a share), where it is known."""
+    rules: str | None = None
+    """File with rules of the user's own, by which failures are classified beside the built-in ones."""
     storage: str | None = None
     tracking_uri: str | None = None
     ray_address: str | None = None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.asked_space import asked_space
+from agent.classify.user_rules import UserRule
 from agent.deadends.dead_end import DeadEndState
 from agent.environment import file_facts
 from agent.errors import NodeUnusableError, UsageError
@@ -29,8 +30,10 @@ from agent.settings import StudySettings
 from agent.spec import StudySpec
 from agent.spread import asserted
 from agent.store.manifest import Manifest
+from agent.store.opening import open_storage
 from agent.store.storage_url import storage_file, storage_problem, unusable_path
-from agent.store.study_store import BUDGET, StudyStore, open_storage, study_names
+from agent.store.study_store import BUDGET, StudyStore, study_names
+from agent.study_rules import asked_rules, store_rules
 from agent.wishes import read_wishes
 from runners import EngineSettings, Workload
 from runners.ray_pool import address_problem
@@ -55,6 +58,8 @@ class Plan:
     tracking_uri: str
     server: Server | None = None
     """What the installed engine was found to be, for studies of a server."""
+    rules: tuple[UserRule, ...] = ()
+    """Rules of the user's own."""
 
     @property
     def session(self) -> SessionOptions:
@@ -77,6 +82,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     spec = with_engine_of_command(spec)
     modelled = asked_node(spec)
     _check_engine(spec)
+    rules = asked_rules(spec)
     server = asked_server(spec, os.environ)
     whole = modelled[0].space if modelled else server.space if server else named_space(spec)
     space = asked_space(spec, whole, server)
@@ -105,7 +111,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     facts = {**facts, **file_facts(engine.model_dump())}
     stated = None if spec.launch_noise is None else asserted(spec.launch_noise)
     manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC), spread=stated)
-    return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server)
+    return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server, rules)
 
 
 def check_parallel(home: Home, trials_per_node: int, facts: Mapping[str, object]) -> None:
@@ -133,6 +139,8 @@ def start(plan: Plan, home: Home, console: Console) -> Ended:
     home.create()
     store = StudyStore.create(storage, plan.storage_url, manifest)
     store.set_attribute(BUDGET, plan.spec.budget)
+    if plan.rules:
+        store_rules(store, plan.rules)
     home.remember(store.name, plan.storage_url, plan.tracking_uri)
     if manifest.inherited:
         console.print(_inherited_words(manifest), soft_wrap=True)

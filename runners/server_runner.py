@@ -66,6 +66,10 @@ class ServerRunner(ABC):
     """Port of the command that a user is given to repeat a launch."""
     death_report_s: float = 5.0
     """How long it takes at most to end by itself after one of its processes died: vLLM 0.32 needs up to 4.7 s."""
+    info_paths: tuple[str, ...] = ()
+    """Pages on which it says what it runs, the newest first."""
+    info_names: tuple[str, ...] = ()
+    """What of its answer is kept as evidence."""
     variables: ClassVar[Mapping[str, str]] = {}
     """Environment that it needs to be run by a program, unless the user has set it."""
 
@@ -103,7 +107,7 @@ class ServerRunner(ABC):
 
     @abstractmethod
     def effects(self, request: TrialRequest, lines: Iterator[LogLine]) -> Iterator[EffectProof]:
-        """Yield what the log proves about the parameters of the assignment."""
+        """Yield what the log, and what the server said of itself, prove about the parameters of the assignment."""
 
     def version(self, settings: EngineSettings) -> str:
         """Return the version of the engine in the user's environment."""
@@ -156,6 +160,8 @@ class ServerRunner(ABC):
             folder,
             completion_timeout_s=2 * warmup_s,
             death_report_s=self.death_report_s,
+            info_paths=self.info_paths,
+            info_names=self.info_names,
         )
         plan = LaunchPlan(
             phase_patterns=self.phase_patterns,

@@ -38,20 +38,14 @@ def command(logs: tuple[str, ...], exit_code: int | None, rules_file: str | None
 
 
 def _rules(rules_file: str | None) -> tuple[Rule, ...]:
-    from pathlib import Path
-
     from agent.classify import RULES
 
     if rules_file is None:
         return RULES
-    from agent.classify.user_rules import load_rules
-    from agent.errors import UsageError
-    from search_spaces import UnreadableFileError
+    from agent.classify.user_rules import with_user_rules
+    from agent.study_rules import rules_of_file
 
-    try:
-        return load_rules(Path(rules_file))
-    except UnreadableFileError as error:
-        raise UsageError(f"--rules {error}") from error
+    return with_user_rules(rules_of_file(rules_file))
 
 
 def _diagnose(log: str, exit_code: int | None, rules: tuple[Rule, ...]) -> Diagnosis:

@@ -24,13 +24,14 @@ COMMANDS = {
     "try": "try_assignment",
     "pause": "pause",
     "classify": "classify",
+    "reclassify": "reclassify",
     "doctor": "doctor",
     "completion": "completion",
     "probe": "probe",
 }
 SUMMARIES = {
     "search": "Search for the best configuration of a node.",
-    "resume": "Go on with an interrupted study, or give a finished one more budget.",
+    "resume": "Go on with an interrupted study, or give it more budget.",
     "status": "Show how far a study is.",
     "best": "Show the best configuration and the command that repeats it.",
     "deadends": "Show what cannot work on this node, and why.",
@@ -41,6 +42,7 @@ SUMMARIES = {
     "try": "Launch exactly this assignment next.",
     "pause": "Let a running search finish what runs, then leave.",
     "classify": "Say why a launch failed, from its log.",
+    "reclassify": "Judge stored failures again, after a rule improved.",
     "doctor": "Say what this node and its engines can use, and what is missing.",
     "completion": "Print the shell's completion script.",
     "probe": "Time every collective that this node offers.",

@@ -18,6 +18,7 @@ from agent.cli.options import home_option, storage_option, study_argument
 @click.option(
     "--accept-environment", is_flag=True, help="Go on although GPU, driver, CUDA, engine or model files changed."
 )
+@click.option("--rules", metavar="FILE", help="Rules of your own from now on, in the place of the study's.")
 @storage_option
 @home_option
 @click.pass_context
@@ -31,6 +32,7 @@ def command(
     accept_interference: bool,
     take_over: bool,
     accept_environment: bool,
+    rules: str | None,
     storage: str | None,
     home: str | None,
 ) -> None:
@@ -44,12 +46,14 @@ def command(
     from agent.spec import seconds_of
     from agent.store.study_store import BUDGET
     from agent.studies import check_parallel
+    from agent.study_rules import rules_of_file, store_rules
 
     place, console = Home.find(home), make_console()
     try:
         time_budget_s = seconds_of(time_budget) if time_budget else None
     except ValueError as error:
         raise click.BadParameter(f"{time_budget!r}: {error}", param_hint="--time-budget") from error
+    own_rules = rules_of_file(rules) if rules else None
     store, tracking_uri = study_to_resume(place, study, storage, budget, console)
     changed = check_environment(store, console, accept=accept_environment)
     place.create()
@@ -63,6 +67,8 @@ def command(
                 f"--budget {budget}: {spent} launches of study {store.name} are closed already: ask for more"
             )
         store.set_attribute(BUDGET, budget)
+    if own_rules is not None:
+        store_rules(store, own_rules)
     place.remember(store.name, store.url, tracking_uri)
     options = SessionOptions(tracking_uri, ray_address, trials_per_node, time_budget_s, take_over, changed)
     ended = run_session(store, place, options, console)

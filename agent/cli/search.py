@@ -80,6 +80,7 @@ exclude_option = click.option(
 @click.option(
     "--env", "environment", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Fixed variable of a server."
 )
+@click.option("--rules", metavar="FILE", help="YAML file with rules of your own for failures; stored with the study.")
 @storage_option
 @click.option("--tracking-uri", help="MLflow server or store.  [default: MLFLOW_TRACKING_URI, or a file in the home]")
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")

@@ -5,23 +5,20 @@ A study NAME has a companion NAME/probes in the same storage for everything that
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from agent.errors import StorageError, UsageError
-from agent.outcome import Outcome
-from agent.redaction import redact_text
+from agent.errors import StorageError
+from agent.outcome import Failure, Outcome
 from agent.store.distributions import distributions_of
 from agent.store.epoch import Epoch
 from agent.store.manifest import Manifest
-from agent.store.patience import PatientStorage
+from agent.store.opening import storage_errors
 from agent.store.stored_trial import final_state, partial_value, trial_of
-from agent.store.trial import Kind, Lease, Trial, Work
+from agent.store.trial import Kind, Lease, Trial, Work, trial_label
 from runners import RunRecord
 
 if TYPE_CHECKING:
@@ -32,60 +29,7 @@ PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
 FORGOTTEN, RECHECKS, RULED_OUT = "forgotten", "rechecks", "ruled_out"
 BEAT, SESSION, EPOCHS, PAUSED = "beat", "session", "epochs", "paused"
-_PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/]*@")
-
-
-@contextmanager
-def storage_errors(url: str) -> Iterator[None]:
-    """Turn what a database or a disk raises into one clear StorageError."""
-    from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
-    from sqlalchemy.exc import SQLAlchemyError
-
-    try:
-        yield
-    except (StorageInternalError, UpdateFinishedTrialError, SQLAlchemyError, OSError) as error:
-        cause = error.__cause__ or error
-        text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
-        raise StorageError(
-            f"storage {_without_password(url)}: {text}. Nothing is lost: mend it and run `agent resume`."
-        ) from error
-
-
-def open_storage(url: str) -> BaseStorage:
-    """Return the Optuna storage at `url`.
-
-    Raises:
-        UsageError: when the URL is malformed or its driver is not installed.
-        StorageError: when the storage cannot be reached.
-    """
-    import optuna
-    from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    with storage_errors(url):
-        try:
-            # Another process may hold SQLite's lock for the length of a transaction: wait rather than fail.
-            is_file = url.startswith("sqlite")
-            # A server may have been restarted since a connection was used last: look before each use.
-            arguments = {"connect_args": {"timeout": 60}} if is_file else {"pool_pre_ping": True}
-            storage = optuna.storages.get_storage(optuna.storages.RDBStorage(url, engine_kwargs=arguments))
-            return storage if is_file else cast("BaseStorage", PatientStorage(storage))
-        except (ArgumentError, NoSuchModuleError, ValueError, ImportError) as error:
-            message = str(error).splitlines()[0]
-            raise UsageError(
-                f"--storage {_without_password(url)}: {message} Expected a database URL such as "
-                "sqlite:///study.db or postgresql://user@host/database."
-            ) from error
-        except RuntimeError as error:  # Optuna's word for tables that are not, or not quite, its own
-            raise UsageError(
-                f"--storage {_without_password(url)}: its tables are those of another Optuna version or of another "
-                "program. Name another database."
-            ) from error
-
-
-def _without_password(url: str) -> str:
-    """Hide the password even of a URL that cannot be parsed, and where it is given as `?password=`."""
-    return redact_text(_PASSWORD.sub(r"\1:***@", url))
+RULES_ATTRIBUTE, VERDICTS = "rules", "verdicts"
 
 
 def study_names(storage: BaseStorage) -> list[str]:
@@ -116,6 +60,7 @@ class StudyStore:
         self._distributions = distributions_of(self._created.space)
         self._trials: dict[str, dict[int, Trial]] = {study: {} for study in self._ids}
         self._trial_ids: dict[tuple[str, int], int] = {}
+        self._verdicts = self.verdicts()
         self.version = 0
         """Grows with every change of a trial, so that what is derived from the trials need not be derived twice."""
         self.refresh()
@@ -255,6 +200,32 @@ class StudyStore:
         with storage_errors(self.url):
             self._storage.set_study_user_attr(self._ids[self.name], name, value)
 
+    def verdicts(self) -> dict[str, Failure]:
+        """Return label of a trial (`#12`, `p12`) → what a later judgement made of its failure.
+
+        A closed trial never changes in the storage: this is laid over it whenever it is read.
+        """
+        stored = self.get_attribute(VERDICTS)
+        try:
+            return {label: Failure.model_validate(found) for label, found in _mapping(stored).items()}
+        except ValidationError as error:
+            raise StorageError(
+                f"study {self.name}: its later verdicts cannot be read ({error.errors()[0]['msg']})"
+            ) from error
+
+    def set_verdicts(self, verdicts: Mapping[str, Failure]) -> None:
+        """Store the later verdicts, in the place of those before; the trials are read with them from now on."""
+        self.set_attribute(VERDICTS, {label: found.model_dump(mode="json") for label, found in verdicts.items()})
+        self._verdicts = dict(verdicts)
+        for trial in (*self.trials(), *self.probes()):
+            self._remember(self._with_verdict(trial))
+
+    def _with_verdict(self, trial: Trial) -> Trial:
+        found = self._verdicts.get(trial_label(trial))
+        if found is None or trial.outcome is None or trial.outcome.failure is None:
+            return trial
+        return trial.model_copy(update={"outcome": trial.outcome.model_copy(update={"failure": found})})
+
     def _number_of(self, trial_id: int, study: str) -> int:
         """Return a new trial's number: nearly always the next one, which the storage can confirm from memory."""
         expected = max(self._trials[study], default=-1) + 1
@@ -269,9 +240,13 @@ class StudyStore:
         trial = trial_of(study, stored)
         trial = trial.model_copy(update={"facts": self.epochs[trial.epoch].facts})
         self._trial_ids[study, stored.number] = stored._trial_id
-        return self._remember(trial)
+        return self._remember(self._with_verdict(trial))
 
     def _remember(self, trial: Trial) -> Trial:
         self._trials[trial.study][trial.number] = trial
         self.version += 1
         return trial
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

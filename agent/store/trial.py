@@ -155,3 +155,8 @@ class Trial(Frozen):
     def counts(self) -> bool:
         """True when the trial uses up budget: measured, failed or stopped early, but not interrupted."""
         return self.is_closed and self.outcome is not None and self.outcome.kind is not OutcomeKind.INTERRUPTED
+
+
+def trial_label(trial: Trial) -> str:
+    """Return the short name by which a trial is shown: `#12`, or `p12` for a probe."""
+    return f"{'p' if trial.work.kind is Kind.PROBE else '#'}{trial.number}"

@@ -4,9 +4,9 @@ They are looked up in whichever Python runs this, at the time they are asked for
 is missing, or whose constructor has other arguments, is *not probed*, and the reason is said. One that switches itself
 off here is replaced as the engine replaces it, with what comes behind it in the chain.
 
-Source of the names: SGLang 0.5.16 srt/distributed/device_communicators (custom_all_reduce, custom_all_reduce_v2,
-torch_symm_mem) and parallel_state.py; vLLM 0.32 distributed/device_communicators (custom_all_reduce, symm_mem,
-flashinfer_all_reduce) and cuda_communicator.py.
+Source of the names: SGLang 0.5.6, 0.5.12, 0.5.16 and 0.5.23 srt/distributed/device_communicators (custom_all_reduce,
+custom_all_reduce_v2, torch_symm_mem) and parallel_state.py; vLLM 0.32 distributed/device_communicators
+(custom_all_reduce, symm_mem, flashinfer_all_reduce) and cuda_communicator.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import ctypes
 import importlib
 import importlib.metadata
 import inspect
-import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -23,6 +22,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+
+from .gpu_answers import answered_without_cuda, ask_in_a_child
 
 _NOT_INITIALISED = 3
 """CUDA_ERROR_NOT_INITIALIZED, what libcuda answers in a process that has not touched a GPU."""
@@ -147,13 +148,12 @@ def import_ahead(names: Iterable[str]) -> bool:
 
     An import that looks at the GPUs through CUDA leaves this process unable to fork ranks that use them.
     """
-    # torch then asks NVML whether there are GPUs, which leaves CUDA alone (torch 2.0 to 2.13).
-    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
-    for name in names:
-        try:
-            communicator_type(name)
-        except NotProbedError as error:  # its probe says so itself
-            print(f"not probed: {name}: {error}", flush=True)
+    with answered_without_cuda(ask_in_a_child()):
+        for name in names:
+            try:
+                communicator_type(name)
+            except NotProbedError as error:  # its probe says so itself
+                print(f"not probed: {name}: {error}", flush=True)
     return not is_cuda_initialised()
 
 

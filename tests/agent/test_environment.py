@@ -16,7 +16,8 @@ from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, propose
 from agent.reasons import Reason
 from agent.snapshot import snapshot_of
-from agent.store.study_store import BUDGET, StudyStore, open_storage
+from agent.store.opening import open_storage
+from agent.store.study_store import BUDGET, StudyStore
 from agent.store.trial import Kind, Work
 from agent.wishes import read_wishes
 from runners import Exit, Phase, Rung, RunRecord

@@ -15,7 +15,8 @@ from agent.errors import UsageError
 from agent.heartbeat import BEAT_S, SILENCE_S, Beat, Heartbeat
 from agent.outcome import Outcome, OutcomeKind
 from agent.recovery import begin_session, give_up_ownership, own_lease, owner, owner_of, take_ownership
-from agent.store.study_store import BEAT, OWNER, SESSION, StudyStore, open_storage
+from agent.store.opening import open_storage
+from agent.store.study_store import BEAT, OWNER, SESSION, StudyStore
 from agent.store.trial import Lease
 from runners.cookies import SESSION_VARIABLE
 from tests.support.pool_in_here import PoolInHere

@@ -18,7 +18,8 @@ from agent.interruption import Interruption
 from agent.mirror import MirrorError, MlflowMirror, default_tracking_uri
 from agent.propose.order import Stop
 from agent.recovery import close_orphans, own_lease
-from agent.store.study_store import BUDGET, StudyStore, open_storage
+from agent.store.opening import open_storage
+from agent.store.study_store import BUDGET, StudyStore
 from runners import Exit, LogLine, Phase, RunRecord, TrialRequest
 from tests.agent.mirror.samples import snapshot, trial
 from tests.support.pool_in_here import PoolInHere

@@ -13,7 +13,8 @@ import pytest
 from agent.errors import AgentError, StorageError, UsageError
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
-from agent.store.study_store import BUDGET, PROBES, StudyStore, open_storage, study_names
+from agent.store.opening import open_storage
+from agent.store.study_store import BUDGET, PROBES, StudyStore, study_names
 from agent.store.trial import Kind, Trial, Work
 from runners import Exit, Measurement, Phase, RunRecord, StoppedEarly
 from tests.support.planted import Planted

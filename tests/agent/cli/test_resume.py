@@ -10,7 +10,8 @@ from click.testing import Result
 
 from agent.environment import file_facts
 from agent.home import Home
-from agent.store.study_store import BUDGET, StudyStore, open_storage
+from agent.store.opening import open_storage
+from agent.store.study_store import BUDGET, StudyStore
 from search_spaces import load_node, node_path
 from tests.support.lives import PASSED
 from tests.support.simulated_study import LEASE

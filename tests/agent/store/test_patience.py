@@ -9,8 +9,9 @@ import pytest
 
 from agent.errors import StorageError
 from agent.outcome import Outcome, OutcomeKind
+from agent.store.opening import open_storage
 from agent.store.patience import PATIENCE_S, PatientStorage
-from agent.store.study_store import BUDGET, StudyStore, open_storage
+from agent.store.study_store import BUDGET, StudyStore
 from agent.store.trial import Trial
 from runners import Exit, Phase, RunRecord
 from tests.support.services import Postgres

@@ -248,6 +248,20 @@ def test_a_communicator_that_raises_is_a_failure_only_where_the_engine_lets_it(t
     assert not answers["raised"]["ok"] and "KeyError: 12" in answers["raised"]["error"]
 
 
+def test_an_import_that_touches_cuda_is_left_to_the_ranks(tmp_path: Path) -> None:
+    """A process that touched CUDA cannot fork ranks that use it: the server starts anew and goes on where it was."""
+    site = tmp_path / "site"
+    add_communicator(site, "custom_all_reduce_v2", "CustomAllReduceV2")
+    path = site / "sglang" / "srt" / "distributed" / "device_communicators" / "custom_all_reduce_v2.py"
+    touch = "import os, torch\ntorch.cuda.is_initialized = lambda: True\nprint('imported by', os.getpid())\n"
+    path.write_text(touch + path.read_text())
+    requests = [{"id": "bare", "plan": plan("gloo")}, {"id": "own", "plan": plan("sglang.custom_v2", "gloo")}]
+    answers = standalone(tmp_path, requests, site)
+    assert list(answers) == ["bare", "own"]
+    assert answers["bare"]["ok"] and answers["own"]["collective"] == "sglang.custom_v2"
+    assert (tmp_path / "own.log").read_text().count("imported by") == 2  # once in each rank
+
+
 def test_a_communicator_that_is_built_otherwise_is_not_probed(tmp_path: Path) -> None:
     site = tmp_path / "site"
     add_communicator(site, "custom_all_reduce_v2", "CustomAllReduceV2", more=", workspace")
