@@ -23,8 +23,12 @@ def search(home: str | None = None, **spec: object) -> Ended:
     from rich.console import Console
 
     from agent.home import Home
+    from agent.private_files import private_files
     from agent.spec import load_spec
     from agent.studies import make_plan, start
 
     place = Home.find(home)
-    return start(make_plan(load_spec(None, spec), place), place, Console(markup=False, emoji=False, highlight=False))
+    with private_files():
+        return start(
+            make_plan(load_spec(None, spec), place), place, Console(markup=False, emoji=False, highlight=False)
+        )

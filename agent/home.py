@@ -86,12 +86,16 @@ class Home:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a whole file or nothing, so that a kill leaves the old one."""
+    """Write a whole file or nothing, so that a kill leaves the old one; readable by this user alone."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
 
 
 def folder_problem(folder: Path) -> str | None:

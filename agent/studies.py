@@ -17,7 +17,7 @@ from agent.classify.user_rules import UserRule
 from agent.deadends.dead_end import DeadEndState
 from agent.errors import NodeUnusableError, UsageError
 from agent.heritage import inherited_by
-from agent.home import Home
+from agent.home import Home, name_problem
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
 from agent.named_space import named_space
@@ -158,6 +158,8 @@ def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[S
         from search_spaces import nearest
 
         raise UsageError(f"no study '{wanted}' in this storage. {nearest(wanted, known) if known else 'It is empty.'}")
+    if problem := name_problem(wanted):  # somebody else wrote it: it would become a folder
+        raise UsageError(f"study {wanted!r} of this storage was not made by the agent: {problem}")
     tracking = last.get("tracking") if last.get("study") == wanted else None
     tracking = tracking or os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(home.path)
     return StudyStore(storage, url, wanted), tracking

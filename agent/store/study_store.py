@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from json import JSONDecodeError
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -41,6 +42,11 @@ def storage_errors(url: str) -> Iterator[None]:
 
     try:
         yield
+    except JSONDecodeError as error:
+        raise StorageError(
+            f"storage {_without_password(url)}: what it holds cannot be read ({error}): it is damaged, or "
+            "another program changed it. Name another one, or mend it."
+        ) from error
     except (StorageInternalError, UpdateFinishedTrialError, SQLAlchemyError, OSError) as error:
         cause = error.__cause__ or error
         text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
@@ -244,7 +250,13 @@ class StudyStore:
         return self._storage.get_trial_number_from_id(trial_id)
 
     def _keep(self, study: str, stored: FrozenTrial) -> Trial:
-        trial = trial_of(study, stored).model_copy(update={"facts": self.manifest.facts})
+        try:
+            trial = trial_of(study, stored).model_copy(update={"facts": self.manifest.facts})
+        except (ValidationError, KeyError, TypeError) as error:
+            raise StorageError(
+                f"study {study}: trial {stored.number} cannot be read ({type(error).__name__}). Was it written by "
+                "another program, or by another version of the agent?"
+            ) from error
         self._trial_ids[study, stored.number] = stored._trial_id
         return self._remember(self._with_verdict(trial))
 
