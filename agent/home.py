@@ -115,3 +115,9 @@ def name_problem(name: str) -> str | None:
         "a study name has letters, digits, '.', '_' and '-', begins with a letter or digit, "
         "and has at most 100 characters"
     )
+
+
+def check_stored_name(name: str) -> None:
+    """Raise UsageError for a name that stands in a storage and is none of the agent's: it would become a folder."""
+    if problem := name_problem(name):
+        raise UsageError(f"study {name!r} of this storage was not made by the agent: {problem}")

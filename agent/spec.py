@@ -75,6 +75,10 @@ class StudySpec(Frozen):
     """Python of the environment that holds the engine, or the folder of that environment."""
     base_cmd: str | tuple[str, ...] | None = None
     """The command that the user runs today: where the search starts, and what stays fixed."""
+    stop_early: bool = True
+    """Whether a launch that is clearly slower than the incumbent ends its load early."""
+    launch_noise: float | None = Field(default=None, gt=0, lt=1)
+    """How much launches of one assignment differ here (standard deviation, as a share), where it is known."""
     rules: str | None = None
     """File with rules of the user's own, by which failures are classified beside the built-in ones."""
     storage: str | None = None
@@ -84,6 +88,8 @@ class StudySpec(Frozen):
     """Whether the study starts from the dead ends of the earlier studies of its storage."""
     trials_per_node: int = Field(default=1, ge=1, le=MOST_RANKS)
     """Trials at the same time."""
+    accept_interference: bool = False
+    """Run several trials at the same time although nobody measured what they do to each other, or it is too much."""
     _document: YamlDocument | None = PrivateAttr(default=None)
     """The file that it was read from, if any."""
     _options: frozenset[str] = PrivateAttr(default=frozenset())

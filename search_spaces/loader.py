@@ -98,6 +98,10 @@ def _check_references(document: Source, space: SearchSpace) -> None:
         _check_relation(document, space, relation, index)
     for other, value in space.baseline.items():
         _check_values(document, space, other, (value,), ("baseline", other))
+    for index, name in enumerate(space.draft_lengths):
+        if name not in space.parameters:
+            problem = f"no such parameter. {nearest(name, space.parameters)}"
+            raise document.error(problem, "draft_lengths", index)
     for index, fallback in enumerate(space.fallbacks):
         for other, value in fallback.items():
             _check_values(document, space, other, (value,), ("fallbacks", index, other))

@@ -25,6 +25,9 @@ class SearchSpace(SpaceModel):
     relations: tuple[Relation, ...] = ()
     baseline: Mapping[str, StrictScalar] = Field(default_factory=dict)
     """What turns an assignment into the baseline, e.g. no speculation."""
+    draft_lengths: tuple[str, ...] = ()
+    """Parameters that say how many tokens are drafted for each verify pass: the first one that is active counts. None
+    given: the numbers that the baseline sets to 0."""
     fallbacks: tuple[Mapping[str, StrictScalar], ...] = ()
     """Safer settings, added one after the other when the engine's default does not work."""
 
@@ -37,6 +40,20 @@ class SearchSpace(SpaceModel):
     def probe_parameters(self) -> tuple[str, ...]:
         """Names of the parameters that a probe can tell apart."""
         return tuple(name for name, parameter in self.parameters.items() if parameter.seen_by_probe)
+
+    @property
+    def draft_length_names(self) -> tuple[str, ...]:
+        """Names of the parameters that say how many tokens are drafted, the one that counts first."""
+        zeros = (name for name, value in self.baseline.items() if value == 0 and not isinstance(value, bool))
+        return self.draft_lengths or tuple(zeros)
+
+    def num_drafted(self, assignment: Mapping[str, Scalar], facts: Facts) -> int | None:
+        """Return how many tokens an assignment drafts for each verify pass, 0 as the baseline, None if nobody says."""
+        if self.normalise({**assignment, **self.baseline}, facts) == self.normalise(assignment, facts):
+            return 0
+        active = (name for name in self.draft_length_names if self.parameters[name].is_active(assignment, facts))
+        values = [value for name in active if isinstance(value := assignment[name], int)]
+        return int(values[0]) if values else None
 
     @property
     def env_names(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from runners import LogLine
 
 
-@click.command()
+@click.command(epilog="Example: agent classify server.log")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG…")
 @click.option("--exit-code", type=int, help="How the launch ended; negative, or above 128, for a signal.")
 @click.option("--rules", "rules_file", metavar="FILE", help="YAML file with rules of your own.")

@@ -15,7 +15,7 @@ FORGET = "forget"
 EVERY = "*"
 
 
-@click.command()
+@click.command(epilog="Example: agent deadends --all; agent deadends forget D3b2668")
 @click.argument("words", nargs=-1, metavar=f"[STUDY | {FORGET} ID…]")
 @click.option("--all", "show_all", is_flag=True, help="Show suspected, flaky and refuted ones too.")
 @click.option(

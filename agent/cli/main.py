@@ -18,11 +18,16 @@ COMMANDS = {
     "best": "best",
     "deadends": "deadends",
     "explain": "explain",
+    "report": "report",
+    "ui": "ui",
     "sync": "sync",
     "try": "try_assignment",
+    "pause": "pause",
     "classify": "classify",
     "reclassify": "reclassify",
     "doctor": "doctor",
+    "completion": "completion",
+    "probe": "probe",
 }
 SUMMARIES = {
     "search": "Search for the best configuration of a node.",
@@ -31,11 +36,16 @@ SUMMARIES = {
     "best": "Show the best configuration and the command that repeats it.",
     "deadends": "Show what cannot work on this node, and why.",
     "explain": "Explain one trial: why it failed, what it taught, what would help.",
+    "report": "Write what was found into one HTML file, and as Markdown.",
+    "ui": "Show every trial in MLflow, on this host only.",
     "sync": "Make MLflow equal to the study's storage.",
     "try": "Launch exactly this assignment next.",
+    "pause": "Let a running search finish what runs, then leave.",
     "classify": "Say why a launch failed, from its log.",
     "reclassify": "Judge stored failures again, after a rule improved.",
     "doctor": "Say what this node and its engines can use, and what is missing.",
+    "completion": "Print the shell's completion script.",
+    "probe": "Time every collective that this node offers.",
 }
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agent.reclassify import Reclassified
 
 
-@click.command()
+@click.command(epilog="Example: agent reclassify --rules my-rules.yaml")
 @study_argument
 @click.option("--rules", metavar="FILE", help="Rules of your own, in the place of the study's; stored with it.")
 @json_option
@@ -34,13 +34,13 @@ def command(study: str | None, rules: str | None, as_json: bool, storage: str | 
 
     own_rules = rules_of_file(rules) if rules else None
     store, _ = open_study(Home.find(home), study, storage)
-    take_ownership(store)
+    lease = take_ownership(store)
     try:
         if own_rules is not None:
             store_rules(store, own_rules)
         found = reclassify(store, rules_of(store), os.environ)
     finally:
-        give_up_ownership(store)
+        give_up_ownership(store, lease)
     if as_json:
         click.echo(json.dumps(_content(found), indent=2))
         return

@@ -39,6 +39,8 @@ class Observation:
 
 def observation_of(trial: Trial, space: SearchSpace) -> Observation | None:
     """Return the evidence in a closed trial that passed, or failed with a reason worth generalising; else None."""
+    if trial.is_not_probed:
+        return None
     seen = _observation(trial, space)
     return seen if seen.failure is None or seen.failure.policy in GENERALISED else None
 

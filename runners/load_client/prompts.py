@@ -50,16 +50,18 @@ class _Line(BaseModel):
 
 
 def prompts(job: LoadJob) -> Iterator[tuple[int, list[Prompt], list[Prompt]]]:
-    """Return each concurrency level, lowest first, with its warm-up prompts and its counted prompts.
+    """Return each concurrency level, in the order of measuring, with its warm-up prompts and its counted prompts.
 
-    No prompt comes twice while the dataset lasts: a server with a prefix cache would answer it too fast.
+    No prompt comes twice while the dataset lasts: a server with a prefix cache would answer it too fast. Lines of a
+    dataset are dealt out to the levels from the lowest one up, whatever the order of measuring is.
 
     Raises:
         DatasetError: the dataset cannot be read.
     """
     rows = _shuffled_rows(job)
     taken = 0
-    for concurrency in sorted(set(job.workload.concurrency)):
+    dealt: dict[int, tuple[list[Prompt], list[Prompt]]] = {}
+    for concurrency in sorted(job.workload.levels):
         warmups = concurrency if job.warmup_requests is None else job.warmup_requests
         wanted = warmups + job.num_requests(concurrency)
         if rows is None:
@@ -67,7 +69,9 @@ def prompts(job: LoadJob) -> Iterator[tuple[int, list[Prompt], list[Prompt]]]:
         else:
             drawn = [rows[index % len(rows)] for index in range(taken, taken + wanted)]
         taken += wanted
-        yield concurrency, [_shortened(prompt) for prompt in drawn[:warmups]], drawn[warmups:]
+        dealt[concurrency] = [_shortened(prompt) for prompt in drawn[:warmups]], drawn[warmups:]
+    for concurrency in job.workload.levels:
+        yield concurrency, *dealt[concurrency]
 
 
 def _drawn(job: LoadJob, concurrency: int, index: int) -> Prompt:

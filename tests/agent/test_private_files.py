@@ -18,7 +18,8 @@ from agent.errors import StorageError, UsageError
 from agent.home import Home, name_problem, write_atomically
 from agent.outcome import Outcome, OutcomeKind
 from agent.private_files import check_own, private_files
-from agent.store.study_store import StudyStore, open_storage
+from agent.store.opening import open_storage
+from agent.store.study_store import StudyStore
 from agent.studies import open_study
 from runners import Exit, Phase, RunRecord
 from tests.support.simulated_study import LEASE

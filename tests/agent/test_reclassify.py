@@ -18,7 +18,8 @@ from agent.mirror.runs import run_of
 from agent.outcome import OutcomeKind
 from agent.reasons import Reason
 from agent.reclassify import reclassify
-from agent.store.study_store import BUDGET, StudyStore, open_storage
+from agent.store.opening import open_storage
+from agent.store.study_store import BUDGET, StudyStore
 from agent.store.trial import Kind, Trial
 from agent.study_rules import rules_of, rules_of_file, store_rules
 from agent.wishes import read_wishes

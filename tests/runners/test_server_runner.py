@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from agent.classify import classify
 from agent.outcome import Failure, OutcomeKind
 from agent.reasons import Reason
@@ -250,9 +248,10 @@ def test_simulated_acceptance_is_refused_unless_the_study_asks_for_it(tmp_path: 
     assert labelled.effects[-1].parameter == "simulate_acceptance"
 
 
-def test_a_server_has_no_probe_rung(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no probe rung"):
-        StubEngine().run_probes([request_of(tmp_path)])
+def test_the_collectives_of_an_unknown_server_are_not_probed(tmp_path: Path) -> None:
+    (record,) = StubEngine().run_probes([request_of(tmp_path)])
+    assert record.not_probed is not None and "stub" in record.not_probed
+    assert classify(record).kind is OutcomeKind.NOT_PROBED
 
 
 def test_a_free_port_is_free_and_nobody_s() -> None:
