@@ -13,7 +13,8 @@ from agent.errors import UsageError
 from agent.home import name_problem
 from agent.redaction import redact_json
 from runners import Frozen
-from search_spaces import Scalar, SpecificationError, UnreadableFileError, YamlDocument, nearest, plain_message
+from search_spaces import SpecificationError, UnreadableFileError, YamlDocument, nearest, plain_message
+from search_spaces.scalar import StrictScalar
 
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|m|min|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -59,11 +60,11 @@ class StudySpec(Frozen):
     output_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     requests: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     seed: int = Field(default=0, ge=0, le=LARGEST_SEED)
-    pin: Mapping[str, Scalar] = Field(default_factory=dict)
+    pin: Mapping[str, StrictScalar] = Field(default_factory=dict)
     """Parameters held at one value."""
-    exclude: Mapping[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    exclude: Mapping[str, tuple[StrictScalar, ...]] = Field(default_factory=dict)
     """Values that must not be tried."""
-    options: Mapping[str, Scalar] = Field(default_factory=dict)
+    options: Mapping[str, StrictScalar] = Field(default_factory=dict)
     """Fixed flags of the engine, long name without dashes → value."""
     environment: Mapping[str, Annotated[str, BeforeValidator(_as_text)]] = Field(default_factory=dict)
     """Fixed environment variables of the engine, on top of the user's own."""
