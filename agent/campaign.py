@@ -18,9 +18,11 @@ from agent.home import Home
 from agent.interruption import Interruption
 from agent.judge import baselines_of, judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
+from agent.private_files import check_own
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
+from agent.redaction import redact_text
 from agent.requests import request_of
 from agent.savings import Savings
 from agent.stopping import stop_rule
@@ -206,6 +208,7 @@ class Campaign:
         number = len(self.store.probes() if is_probe else self.store.trials())
         label = f"probes/{number}" if is_probe else str(number)
         folder = self.home.artifact_dir(self.store.name, label)
+        check_own(self.home.path, folder)
         return self.store.open_trial(work, cookie, self.lease, str(folder))
 
     def _wait(self) -> None:
@@ -224,7 +227,8 @@ class Campaign:
         if isinstance(result, Lost):
             kill_processes(trials[0].cookie)
             for trial in trials:
-                self._close(trial, lost_task(result.why) if self._can_write() else self._without_disk(), None)
+                why = redact_text(result.why, self._secrets)
+                self._close(trial, lost_task(why) if self._can_write() else self._without_disk(), None)
             return
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts

@@ -18,7 +18,7 @@ from agent.deadends.dead_end import DeadEndState
 from agent.environment import file_facts
 from agent.errors import NodeUnusableError, UsageError
 from agent.heritage import inherited_by, inherited_spread
-from agent.home import Home
+from agent.home import Home, check_stored_name
 from agent.interference import parallel_problem
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
@@ -31,7 +31,7 @@ from agent.spec import StudySpec
 from agent.spread import asserted
 from agent.store.manifest import Manifest
 from agent.store.opening import open_storage
-from agent.store.storage_url import storage_file, storage_problem, unusable_path
+from agent.store.storage_url import check_existing, storage_problem
 from agent.store.study_store import BUDGET, StudyStore, study_names
 from agent.study_names import free_name, named
 from agent.study_rules import asked_rules, store_rules
@@ -164,11 +164,7 @@ def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[S
     """
     last = home.last()
     url = storage_url or last.get("storage") or home.storage_url
-    file = storage_file(url)
-    if file is not None and (problem := unusable_path(file)):
-        raise UsageError(f"--storage {file}: {problem}")
-    if file is not None and not file.exists():  # opening it would create it
-        raise UsageError(f"there is no study in {file}: begin one with `agent search`, or name another --home")
+    check_existing(url)
     storage = open_storage(url)
     wanted = name or last.get("study")
     known = study_names(storage)
@@ -180,6 +176,7 @@ def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[S
         from search_spaces import nearest
 
         raise UsageError(f"no study '{wanted}' in this storage. {nearest(wanted, known) if known else 'It is empty.'}")
+    check_stored_name(wanted)
     tracking = last.get("tracking") if last.get("study") == wanted else None
     tracking = tracking or os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(home.path)
     return StudyStore(storage, url, wanted), tracking

@@ -9,12 +9,16 @@ import click
 
 from agent.cli.options import home_option, storage_option
 
+MAY_BE_SECRET = ("environment", "options")
+"""Options whose values no message repeats."""
+
 
 def _pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for name, value in _split(parameter, texts):
         if name in pairs and pairs[name] != value:
-            raise click.BadParameter(f"{name} is given twice, as {pairs[name]} and as {value}: keep one")
+            values = "" if parameter.name in MAY_BE_SECRET else f", as {pairs[name]} and as {value}"
+            raise click.BadParameter(f"{name} is given twice{values}: keep one")
         pairs[name] = value
     return pairs
 
@@ -29,7 +33,8 @@ def _many(_context: click.Context, parameter: click.Parameter, texts: tuple[str,
 def _split(parameter: click.Parameter, texts: tuple[str, ...]) -> list[tuple[str, str]]:
     for text in texts:
         if "=" not in text:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE, such as draft_length=3", param=parameter)
+            shown = "this" if parameter.name in MAY_BE_SECRET else repr(text)
+            raise click.BadParameter(f"{shown} is not NAME=VALUE, such as draft_length=3", param=parameter)
     return [(name, value) for name, _, value in (text.partition("=") for text in texts)]
 
 

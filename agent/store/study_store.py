@@ -237,7 +237,13 @@ class StudyStore:
         return self._storage.get_trial_number_from_id(trial_id)
 
     def _keep(self, study: str, stored: FrozenTrial) -> Trial:
-        trial = trial_of(study, stored)
+        try:
+            trial = trial_of(study, stored)
+        except (ValidationError, KeyError, TypeError) as error:
+            raise StorageError(
+                f"study {study}: trial {stored.number} cannot be read ({type(error).__name__}). Was it written by "
+                "another program, or by another version of the agent?"
+            ) from error
         trial = trial.model_copy(update={"facts": self.epochs[trial.epoch].facts})
         self._trial_ids[study, stored.number] = stored._trial_id
         return self._remember(self._with_verdict(trial))
