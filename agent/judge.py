@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agent.classify import check_outputs, classify, wrong_output
+from agent.classify import RULES, Rule, check_outputs, classify, wrong_output
 from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.propose.history import ATTEMPTS
 from agent.reasons import REASONS, Policy, Reason
@@ -16,7 +16,12 @@ from search_spaces import SearchSpace
 
 
 def judge(
-    trial: Trial, record: RunRecord, space: SearchSpace, baselines: Sequence[Measurement], interruptions: int
+    trial: Trial,
+    record: RunRecord,
+    space: SearchSpace,
+    baselines: Sequence[Measurement],
+    interruptions: int,
+    rules: tuple[Rule, ...] = RULES,
 ) -> Outcome:
     """Return the outcome of a trial.
 
@@ -26,8 +31,9 @@ def judge(
         space: The study's space, which knows the parameters' variables.
         baselines: What the launches of the baseline measured so far.
         interruptions: How often this very work ended by the harness's own fault before.
+        rules: What failures are judged by.
     """
-    outcome = classify(record, env_names=_parameter_names(space))
+    outcome = classify(record, env_names=_parameter_names(space), rules=rules)
     if outcome.kind is OutcomeKind.MEASURED and trial.work.rung is Rung.FULL:
         return _with_output_check(outcome, record, baselines)
     failure = outcome.failure
@@ -36,6 +42,14 @@ def judge(
     if failure is not None and failure.policy is Policy.RETRY_OURS and interruptions + 1 < ATTEMPTS:
         return outcome.model_copy(update={"kind": OutcomeKind.INTERRUPTED, "note": f"{failure.reason.value}: again"})
     return outcome
+
+
+def failure_again(trial: Trial, space: SearchSpace, rules: tuple[Rule, ...]) -> Failure | None:
+    """Return why a stored trial failed as these rules have it; None where no rule decides (its output was wrong)."""
+    known = trial.outcome.failure if trial.outcome else None
+    if trial.record is None or known is None or known.reason is Reason.WRONG_OUTPUT:
+        return None
+    return classify(trial.record, env_names=_parameter_names(space), rules=rules).failure
 
 
 def _parameter_names(space: SearchSpace) -> dict[str, str]:

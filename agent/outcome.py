@@ -19,6 +19,13 @@ class OutcomeKind(StrEnum):
     """Stopped early as clearly slower than the incumbent."""
     INTERRUPTED = "interrupted"
     """The harness's own fault or a kill: blames nothing, and the work is queued again."""
+    NOT_PROBED = "not_probed"
+    """A probe could not look at it: neither a pass nor a failure. It blames nothing and is not probed again; a launch
+    has to show it."""
+
+
+LAUNCH_ENDS = tuple(kind for kind in OutcomeKind if kind is not OutcomeKind.NOT_PROBED)
+"""How a launch may end."""
 
 
 class Failure(Frozen):
@@ -66,6 +73,7 @@ class Outcome(Frozen):
     kind: OutcomeKind
     value: float | None = None
     """Objective of a measured trial: geometric mean over the concurrency levels of output tokens per second.
+    Of one that was stopped early as slower: what the part that was served points to.
     For a probe: communication time of a verify pass in microseconds."""
     failure: Failure | None = None
     note: str = ""

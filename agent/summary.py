@@ -14,7 +14,7 @@ from agent.drift import Drift, drift_of
 from agent.effects import contradictions, unproven
 from agent.judge import baselines_of
 from agent.modelled import modelled_name
-from agent.outcome import OutcomeKind
+from agent.outcome import LAUNCH_ENDS
 from agent.propose.history import History
 from agent.propose.standing import Standing
 from agent.reasons import Reason
@@ -69,6 +69,8 @@ class StudySummary:
     """Trials that did not get everything that they asked for."""
     unproven: Mapping[str, str] = field(default_factory=dict)
     """Parameter → why nobody can tell whether it took effect."""
+    earlier: int = 0
+    """Launches that count and were made before the environment changed: nothing else here speaks of them."""
     simulated_acceptance: float | None = None
     """Tokens for each verify pass that the engine was told to pretend; None where drafts were really judged."""
     comparison: Comparison | None = None
@@ -80,6 +82,9 @@ class StudySummary:
     """Share of the greedy tokens in which two launches of the baseline agree; None where it was launched once."""
     drift: Drift | None = None
     """Change of the baseline over the study's time; None where it was launched too seldom."""
+
+    saved_s: float = 0.0
+    """Estimated time that the loads which were stopped early would still have taken, in seconds."""
 
     @property
     def gain(self) -> float | None:
@@ -121,9 +126,10 @@ def summarise(history: History, name: str) -> StudySummary:
     return StudySummary(
         study=name,
         budget=history.budget,
-        spent=sum(trial.counts for trial in history.trials),
-        outcomes={kind.value: outcomes[kind.value] for kind in OutcomeKind},
-        num_probes=sum(probe.counts for probe in history.probes),
+        spent=history.earlier + sum(trial.counts for trial in history.trials),
+        earlier=history.earlier,
+        outcomes={kind.value: outcomes[kind.value] for kind in LAUNCH_ENDS},
+        num_probes=sum(probe.counts and not probe.is_not_probed for probe in history.probes),
         node_s=sum(trial.record.wall_s for trial in everything if trial.record),
         baseline=by_key.get(history.baseline_key or ""),
         best=by_key.get(winner or ""),
@@ -139,6 +145,7 @@ def summarise(history: History, name: str) -> StudySummary:
         schedule=_schedule(history, winner),
         own_agreement=own_agreement(baselines_of(history.trials)),
         drift=None if modelled else drift_of(_baseline_launches(history)),  # a model's launches take no time
+        saved_s=sum(trial.saved_s for trial in history.trials),
     )
 
 

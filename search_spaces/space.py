@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import Field
 
 from search_spaces.assignment import Assignment, Facts, Scalar, is_one_of
-from search_spaces.errors import SpecificationError, nearest
+from search_spaces.errors import MOST_NAME_CHARS, SpecificationError, listed, nearest, shortened
 from search_spaces.narrowing import restricted, within
 from search_spaces.parameter import Parameter
 from search_spaces.relation import Relation
@@ -139,8 +139,10 @@ class SearchSpace(SpaceModel):
         for candidate in domain:
             if is_one_of(value, (candidate,)) or (isinstance(value, str) and value_text(candidate) == value.lower()):
                 return candidate
-        shown = ", ".join(value_text(candidate) for candidate in domain)
-        raise SpecificationError(f"{value!r} is not one of its values: {shown}", key=name)
+        shown = listed(value_text(candidate) for candidate in domain)
+        raise SpecificationError(
+            f"{shortened(repr(value), MOST_NAME_CHARS)} is not one of its values: {shown}", key=name
+        )
 
     def narrowed(self, pins: Mapping[str, Scalar], excludes: Mapping[str, tuple[Scalar, ...]]) -> SearchSpace:
         """Return the space with some parameters pinned to one value and some values taken out.

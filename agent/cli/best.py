@@ -9,13 +9,20 @@ import click
 
 from agent.cli.options import home_option, json_option, storage_option, study_argument
 
+FORMS = ("sh", "env", "yaml", "compose", "k8s", "json")
+"""Written down here too, since `--help` must not import what writes them."""
 
-@click.command()
+
+@click.command(epilog="Example: agent best --export sh > serve.sh")
 @study_argument
+@click.option("--export", "form", type=click.Choice(FORMS), help="Print it as a file to take away, without secrets.")
+@click.option("--image", help="Container image for compose and k8s.  [default: the engine makers' own]")
 @json_option
 @storage_option
 @home_option
-def command(study: str | None, as_json: bool, storage: str | None, home: str | None) -> None:
+def command(
+    study: str | None, form: str | None, image: str | None, as_json: bool, storage: str | None, home: str | None
+) -> None:
     """Show the best configuration of STUDY (by default the last one), its gain, and the command that repeats it."""
     from agent.cli.schedule import print_schedule
     from agent.cli.screen import make_console, print_command, print_indented
@@ -29,6 +36,12 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
     summary = reading.summary
     if summary.best is None:
         raise NothingWorksError(f"study {summary.study} has measured nothing yet")
+    if form is not None:
+        from agent.export import export, takeaway
+
+        taken = takeaway(summary, summary.best, reading.history.runner, reading.store.manifest, image)
+        click.echo(export(taken, form), nl=False)
+        return
     line = reproduce_command(reading.history.runner, summary.best.first, reading.store.manifest)
     told, manifest = summary.schedule, reading.store.manifest
     commands = None if told is None else schedule_commands(told, reading.history.runner, manifest)

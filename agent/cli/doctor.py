@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ENGINES = ("torch", "sglang", "vllm")
 
 
-@click.command()
+@click.command(epilog="Example: agent doctor --engine vllm --engine-python ~/vllm")
 @click.option("--engine", type=click.Choice(ENGINES), help="Look at this engine only.  [default: all]")
 @click.option("--engine-python", metavar="PATH", help="Python (or folder) of the environment that holds the server.")
 @click.option("--model", metavar="MODEL", help="Model of a server: what it can do decides as well.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.campaign import PAUSED_BY_THE_USER
 from agent.cli.blocks import print_dead_ends
 from agent.cli.schedule import print_schedule
 from agent.cli.screen import print_command, print_indented
@@ -56,6 +57,7 @@ def _exit_code(ended: Ended, manifest: Manifest, console: Console) -> int:
     console.print(f"\ngo on with: agent resume {manifest.settings.name}", style="bold")
     if ended.stop.node_unusable:
         return NodeUnusableError.exit_code
-    if ended.stop.why.startswith(Reason.DISK_FULL.value):
+    if ended.stop.storage_failed or ended.stop.why.startswith(Reason.DISK_FULL.value):
         return StorageError.exit_code
-    return 0 if "time budget" in ended.stop.why else INTERRUPTED_EXIT_CODE
+    is_as_asked = ended.stop.why == PAUSED_BY_THE_USER or "time budget" in ended.stop.why
+    return 0 if is_as_asked else INTERRUPTED_EXIT_CODE

@@ -15,6 +15,7 @@ from agent.deadends.atlas import Atlas
 from agent.deadends.evidence import RUNG_ORDER
 from agent.effects import Rewrites, rewritten, silent_rewrites
 from agent.settings import StudySettings
+from agent.spread import Spread
 from agent.store.trial import Kind, Lease, Trial, Work
 from runners import Rung, Runner
 from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
@@ -54,8 +55,12 @@ class History:
     asked: tuple[Assignment, ...] = ()
     rechecks: Mapping[str, int] = field(default_factory=dict)
     """Id of a dead end that the user wants to be checked again → how many such trials there are to be in all."""
+    known_spread: Spread | None = None
+    """How much launches differ, as it was known before the study."""
     owner: Lease | None = None
     """The agent that runs the study now: what stopped an earlier one does not stop it. None: all count as one."""
+    earlier: int = 0
+    """Launches of the budget that were used up before the environment changed; they are no trials of this history."""
     ruled_out: Counter[str] = field(default_factory=Counter)
     """Candidates that were not launched, by why: a tally for the reader, which no decision looks at."""
     refusals: list[Refusal] = field(default_factory=list)
@@ -69,7 +74,7 @@ class History:
     @property
     def spent(self) -> int:
         """How many launches of the budget are used up, with those in flight."""
-        return len(self.launches)
+        return self.earlier + len(self.launches)
 
     @cached_property
     def num_in_flight(self) -> int:
@@ -124,9 +129,18 @@ class History:
         """Key → resolved assignment of everything that was measured, in order of first measurement."""
         return {trial.work.key: trial.work.resolved for trial in self.trials if trial.is_measured}
 
+    @cached_property
+    def slower(self) -> Mapping[str, tuple[Assignment, float]]:
+        """Key → resolved assignment and partial value of what was stopped early as slower and never measured since."""
+        return {
+            trial.work.key: (trial.work.resolved, trial.outcome.value)
+            for trial in self.trials
+            if trial.is_slower and trial.outcome and trial.outcome.value and trial.work.key not in self.measured
+        }
+
     def working_at(self, rung: Rung) -> dict[str, Assignment]:
         """Return key → resolved assignment of everything that worked at this rung or above it."""
-        trials = (trial for trial in (*self.trials, *self.probes) if trial.is_measured)
+        trials = (trial for trial in (*self.trials, *self.probes) if trial.works)
         lowest = RUNG_ORDER[rung]
         return {trial.work.key: trial.work.resolved for trial in trials if RUNG_ORDER[trial.work.rung] >= lowest}
 
@@ -201,7 +215,7 @@ class History:
         locked = {(name, repr(value)) for name, each in parameters.items() for value in each.locked}
         if locked:
             for trial in (*self.trials, *self.probes):
-                if trial.is_measured:
+                if trial.works:
                     visible = self.space.probe_parameters if trial.work.rung is Rung.PROBE else parameters
                     locked -= {(name, repr(trial.work.resolved[name])) for name in visible}
         return frozenset(locked)

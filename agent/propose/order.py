@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from agent.propose import (
     base,
     baselines,
+    calibrate,
     collectives,
     contenders,
     escapes,
@@ -41,6 +42,8 @@ class Stop:
     """True when the study stopped before its budget was spent and may go on once the cause is mended."""
     node_unusable: bool = False
     """True when the node cannot be given another launch as it is."""
+    storage_failed: bool = False
+    """True when a disk or database is in the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,9 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
             return Launches(probes)
     if _in_flight(history) and collectives.is_searching(history):
         return None
-    if (work := rechecks.stale_launch(history) or escapes.launch(history) or _launch(history, sampler)) is not None:
+    steps = (calibrate.propose, rechecks.stale_launch, escapes.launch)
+    work = next((work for step in steps if (work := step(history)) is not None), None) or _launch(history, sampler)
+    if work is not None:
         return Launches((work,))
     return None if _in_flight(history) else Stop("every assignment of the space is closed or ruled out")
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import combinations
 
 from agent.deadends.explain import LEAST_SHARE
-from agent.deadends.learn import Suspicion
+from agent.deadends.suspicion import Suspicion
 from agent.propose.history import History
 from search_spaces import Assignment, Conjunction, matches_all
 
@@ -50,11 +50,14 @@ class Risk:
         ]
 
     @cached_property
+    def _worked(self) -> list[Assignment]:
+        return [*self.history.measured.values(), *(point for point, _ in self.history.slower.values())]
+
+    @cached_property
     def _known_values(self) -> set[_Value]:
-        return {(name, repr(value)) for point in self.history.measured.values() for name, value in point.items()}
+        return {(name, repr(value)) for point in self._worked for name, value in point.items()}
 
     @cached_property
     def _known_pairs(self) -> set[tuple[_Value, _Value]]:
-        points = self.history.measured.values()
-        listed = ([(name, repr(value)) for name, value in point.items()] for point in points)
+        listed = ([(name, repr(value)) for name, value in point.items()] for point in self._worked)
         return {pair for values in listed for pair in combinations(values, 2)}
