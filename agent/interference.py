@@ -10,7 +10,7 @@ import json
 import math
 import random
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -140,6 +140,14 @@ def known(home: Home) -> list[Interference]:
         raise UsageError(
             f"{path} cannot be read ({error}): measure again with `agent doctor --interference`"
         ) from error
+
+
+def check_parallel(home: Home, trials_per_node: int, facts: Mapping[str, object]) -> None:
+    """Raise UsageError where several trials would run on this node though what they do to each other is not known."""
+    if trials_per_node > 1:
+        node, ranks = str(facts.get("hostname")), int(str(facts["num_ranks"]))
+        if (problem := parallel_problem(home, node, str(facts["device"]), ranks)) is not None:
+            raise UsageError(f"--trials-per-node {trials_per_node}: {problem}")
 
 
 def parallel_problem(home: Home, node: str, device: str, num_ranks: int) -> str | None:

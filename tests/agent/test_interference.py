@@ -13,9 +13,17 @@ from click.testing import CliRunner
 from agent.cli.main import main
 from agent.errors import NodeUnusableError, UsageError
 from agent.home import Home
-from agent.interference import FLAG, Interference, interference, known, measure, parallel_problem, remember
+from agent.interference import (
+    FLAG,
+    Interference,
+    check_parallel,
+    interference,
+    known,
+    measure,
+    parallel_problem,
+    remember,
+)
 from agent.interference_run import gpus_of, objectives, request_of_test
-from agent.studies import check_parallel
 from runners import EngineSettings, Exit, Latency, LevelMeasurement, Measurement, Phase, RunRecord
 
 WHEN = datetime(2026, 11, 29, tzinfo=UTC)
