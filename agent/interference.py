@@ -21,8 +21,9 @@ from runners import Frozen
 
 FILE = "interference.json"
 ROUNDS = 5
-SMALLEST = 0.02
-"""Share that a neighbour may take in any case: nothing is told apart that finely."""
+SMALLEST, LARGEST = 0.02, 0.10
+"""Share that a neighbour may take in any case, since nothing is told apart that finely, and at most: on a node where
+launches differ by more than that, other work disturbs them already."""
 FLAG = "--accept-interference"
 
 Launch = Callable[[int], list[float]]
@@ -56,7 +57,7 @@ class Interference(Frozen):
     @property
     def is_within_noise(self) -> bool:
         """True when a neighbour surely changes less than launches differ by themselves."""
-        allowed = max(self.noise, SMALLEST)
+        allowed = min(max(self.noise, SMALLEST), LARGEST)
         return self.low >= math.exp(-allowed) and self.high <= math.exp(allowed)
 
     def words(self) -> str:

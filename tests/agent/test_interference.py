@@ -65,6 +65,12 @@ def test_too_few_rounds_do_not_show_that_it_is_harmless() -> None:
     assert not node(0.0, noise=0.05, rounds=2).is_within_noise
 
 
+def test_on_a_restless_node_a_harmful_neighbour_does_not_pass_for_noise() -> None:
+    """Other work disturbs launches there already: that is no leave to disturb them more."""
+    found = node(0.3, noise=0.5, rounds=200)
+    assert found.noise > 0.3 and not found.is_within_noise
+
+
 def test_alone_and_side_by_side_take_turns_in_a_drawn_order() -> None:
     """What drifts over the test meets both; equal seeds give equal orders."""
 
