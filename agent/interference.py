@@ -16,8 +16,10 @@ from pathlib import Path
 
 from agent.errors import UsageError
 from agent.home import Home, write_atomically
-from agent.verdict import LEVEL, spread_of
+from agent.spread import spread_of
+from agent.verdict import LEVEL
 from runners import Frozen
+from runners.student import t_quantile
 
 FILE = "interference.json"
 ROUNDS = 5
@@ -100,10 +102,8 @@ def interference(
         for pair, single in zip(beside, alone, strict=True)
     ]
     middle = statistics.fmean(differences)
-    from scipy.stats import t
-
     error = statistics.stdev(differences) / math.sqrt(len(differences))
-    reach = float(t.ppf(0.5 + LEVEL / 2, len(differences) - 1)) * error
+    reach = t_quantile(0.5 + LEVEL / 2, len(differences) - 1) * error
     return Interference(
         node=node,
         device=device,

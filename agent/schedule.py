@@ -10,8 +10,9 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agent.spread import Spread, spread_of
 from agent.store.trial import Trial
-from agent.verdict import Comparison, Spread, Verdict, comparisons, interval_of_mean, spread_of
+from agent.verdict import Comparison, Verdict, comparisons, interval_of_mean
 from runners import LevelMeasurement
 from search_spaces import Assignment, Facts, SearchSpace, assignment_key
 
