@@ -115,6 +115,10 @@ def headline(summary: StudySummary) -> list[str]:
     lines.append(_interval(summary))
     if summary.schedule is not None:
         lines += schedule_lines(summary.schedule)
+    if summary.own_agreement is not None and summary.own_agreement < 1.0:
+        lines.append(
+            f"output: launches of the baseline agree to {summary.own_agreement:.1%}; no more is asked of others"
+        )
     return lines if summary.drift is None else [*lines, summary.drift.words()]
 
 

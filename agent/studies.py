@@ -19,7 +19,7 @@ from agent.environment import file_facts
 from agent.errors import NodeUnusableError, UsageError
 from agent.heritage import inherited_by, inherited_spread
 from agent.home import Home, check_stored_name
-from agent.interference import parallel_problem
+from agent.interference import check_parallel
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
 from agent.named_space import named_space
@@ -113,14 +113,6 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     stated = None if spec.launch_noise is None else asserted(spec.launch_noise)
     manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC), spread=stated)
     return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server, rules)
-
-
-def check_parallel(home: Home, trials_per_node: int, facts: Mapping[str, object]) -> None:
-    """Raise UsageError where several trials would run on this node though what they do to each other is not known."""
-    if trials_per_node > 1:
-        node, ranks = str(facts.get("hostname")), int(str(facts["num_ranks"]))
-        if (problem := parallel_problem(home, node, str(facts["device"]), ranks)) is not None:
-            raise UsageError(f"--trials-per-node {trials_per_node}: {problem}")
 
 
 def start(plan: Plan, home: Home, console: Console) -> Ended:

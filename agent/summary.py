@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from agent.classify import own_agreement
 from agent.deadends.atlas import Atlas
 from agent.drift import Drift, drift_of
 from agent.effects import contradictions, unproven
+from agent.judge import baselines_of
 from agent.modelled import modelled_name
 from agent.outcome import LAUNCH_ENDS
 from agent.propose.history import History
@@ -76,6 +78,8 @@ class StudySummary:
     repeated for an interval."""
     schedule: Schedule | None = None
     """Draft length for each concurrency; None where fewer than two lengths were measured."""
+    own_agreement: float | None = None
+    """Share of the greedy tokens in which two launches of the baseline agree; None where it was launched once."""
     drift: Drift | None = None
     """Change of the baseline over the study's time; None where it was launched too seldom."""
 
@@ -139,6 +143,7 @@ def summarise(history: History, name: str) -> StudySummary:
         simulated_acceptance=simulated_length(history.settings.engine),
         comparison=standing.comparison(winner),
         schedule=_schedule(history, winner),
+        own_agreement=own_agreement(baselines_of(history.trials)),
         drift=None if modelled else drift_of(_baseline_launches(history)),  # a model's launches take no time
         saved_s=sum(trial.saved_s for trial in history.trials),
     )

@@ -70,5 +70,5 @@ def command(
     for text in headline(summary)[1:]:
         print_indented(console, text, 0)
     print_command(console, "repeat it with:", line)
-    if commands is not None:
+    if commands is not None and not summary.modelled:
         print_schedule(commands, console)

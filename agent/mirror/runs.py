@@ -157,6 +157,7 @@ def _metrics(trial: Trial) -> list[MetricPoint]:
     if not trial.is_closed:
         return []
     points = metric("objective", outcome.value) if outcome and trial.is_measured else []
+    points += metric("output_agreement", outcome.output.agreement) if outcome and outcome.output else []
     if record is None:
         return points
     points += metric("wall_s", record.wall_s)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.mirror import StudySnapshot
-from agent.outcome import Failure, Outcome, OutcomeKind
+from agent.outcome import Failure, Outcome, OutcomeKind, OutputCheck
 from agent.reasons import Policy, Reason
 from agent.store.trial import Kind, Trial, Work
 from runners import (
@@ -64,7 +64,9 @@ def trial(number: int, *, study: str = "s", kind: Kind = Kind.SEARCH, **more: An
         "work": work,
         "started_at": started,
         "closed_at": started + timedelta(seconds=30),
-        "outcome": Outcome(kind=OutcomeKind.MEASURED, value=280.0 + number),
+        "outcome": Outcome(
+            kind=OutcomeKind.MEASURED, value=280.0 + number, output=OutputCheck(agreement=1.0, needed=0.99)
+        ),
         "record": record(measurement=measurement()),
         "facts": FACTS,
     }
