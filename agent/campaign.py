@@ -190,7 +190,8 @@ class Campaign:
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
+            goals = self.store.manifest.settings.goals
+            outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions, goals), self._secrets)
             cleaned = clean_record(record, self._secrets)
             cleaned = of_active_parameters(cleaned, trial.work.resolved, space, facts)
             ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.observation import trial_label
 from agent.effects import contradictions
+from agent.front import mean_figures
+from agent.goals import in_words
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
 from agent.store.trial import Kind, Trial
@@ -119,7 +121,10 @@ class LiveView:
         from rich.text import Text
 
         summary, now = summarise(self._history, self._name), self._now()
-        best = f"{summary.best.mean:.1f} tok/s ({summary.changes(summary.best.assignment)})" if summary.best else "none"
+        best = "none"
+        if summary.best is not None:
+            mean = in_words(summary.best.mean, mean_figures(summary.best.trials), summary.goals)
+            best = f"{mean} ({summary.changes(summary.best.assignment)})"
         node = f"modelled node {summary.modelled}   " if summary.modelled else ""
         figures = (
             f"{node}{summary.spent}/{summary.budget} launches   best {best}   dead ends {len(summary.atlas.dead_ends)}"
@@ -158,8 +163,11 @@ def _result(trial: Trial, history: History) -> tuple[str, str]:
     if trial.work.kind is Kind.PROBE:
         return f"{outcome.value:>6.0f} µs a verify pass", "green"
     baseline = history.baseline_key
+    goals = history.settings.goals
+    if len(goals) > 1:
+        return in_words(outcome.value, tuple(outcome.figures.values()), goals), "green"
     gain = f" {outcome.value / history.mean(baseline):.2f}×" if baseline is not None else ""
-    return f"{outcome.value:>8.1f} tok/s{gain}", "green"
+    return f"{outcome.value:>8.1f} {goals[0].short_unit}{gain}", "green"
 
 
 def _evidence(trial: Trial) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.asked_space import asked_space
+from agent.asked_workload import asked_goals, asked_workload
 from agent.deadends.dead_end import DeadEndState
 from agent.errors import NodeUnusableError, UsageError
 from agent.heritage import inherited_by, inherited_spread
@@ -29,7 +30,7 @@ from agent.store.manifest import Manifest
 from agent.store.storage_url import storage_file, storage_problem
 from agent.store.study_store import BUDGET, StudyStore, open_storage, study_names
 from agent.wishes import read_wishes
-from runners import EngineSettings, Workload
+from runners import EngineSettings
 from runners.ray_pool import address_problem
 from runners.registry import UnknownEngineError, make_runner
 from search_spaces import load_space
@@ -84,17 +85,13 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     engine = engine_settings(spec, facts, server, modelled[1] if modelled else None)
     if server is not None:
         check_fixed(spec, engine, space)
+    goals = asked_goals(spec)
     settings = StudySettings(
         name=spec.name or _plain(spec.engine),
         engine=engine,
         space=modelled[0].name if modelled else spec.space or spec.engine,
-        workload=Workload(
-            concurrency=spec.concurrency,
-            prompt_tokens=spec.prompt_tokens,
-            output_tokens=spec.output_tokens,
-            requests=spec.requests,
-            seed=spec.seed,
-        ),
+        workload=asked_workload(spec, goals),
+        goals=goals,
         seed=spec.seed,
         stop_early=spec.stop_early,
     )

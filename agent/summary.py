@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.deadends.atlas import Atlas
 from agent.effects import contradictions, unproven
+from agent.front import front, is_feasible, mean_figures
+from agent.goals import OUTPUT, Goal
 from agent.modelled import modelled_name
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
@@ -25,7 +27,8 @@ class Arm:
     assignment: Assignment
     trials: tuple[Trial, ...]
     values: tuple[float, ...]
-    """Objective of each launch, oldest first: geometric mean over the levels of output tokens per second."""
+    """Objective of each launch, oldest first: by default the geometric mean over the levels of output tokens per
+    second; of several goals their compromise."""
 
     @property
     def mean(self) -> float:
@@ -36,6 +39,16 @@ class Arm:
     def first(self) -> Trial:
         """The launch that stands for the arm."""
         return self.trials[0]
+
+
+@dataclass(frozen=True, slots=True)
+class FrontArm:
+    """One arm of the front of several goals."""
+
+    arm: Arm
+    figures: tuple[float, ...]
+    """Mean of each goal's figure over the launches, in its unit."""
+    keeps_limits: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +78,10 @@ class StudySummary:
     simulated_acceptance: float | None = None
     """Tokens for each verify pass that the engine was told to pretend; None where drafts were really judged."""
 
+    goals: tuple[Goal, ...] = (OUTPUT,)
+    """What the study searches for."""
+    front: tuple[FrontArm, ...] = ()
+    """Of several goals: the arms of which no other one is better in all, those that break limits last."""
     saved_s: float = 0.0
     """Estimated time that the loads which were stopped early would still have taken, in seconds."""
 
@@ -120,8 +137,22 @@ def summarise(history: History, name: str) -> StudySummary:
         replaced=tuple(trial for trial in history.trials if contradictions(trial)),
         unproven=unproven(history.trials, history.space),
         simulated_acceptance=simulated_length(history.settings.engine),
+        goals=history.settings.goals,
+        front=tuple(_front(arms, history)),
         saved_s=sum(trial.saved_s for trial in history.trials),
     )
+
+
+def _front(arms: Sequence[Arm], history: History) -> Iterator[FrontArm]:
+    """Yield the front: of the arms that keep the limits where any does, else of all of them."""
+    goals, limits = history.settings.goals, history.settings.workload.slo
+    if len(goals) == 1:
+        return
+    kept = {arm.first.work.key: arm for arm in arms if is_feasible(arm.trials, limits)}
+    considered = kept or {arm.first.work.key: arm for arm in arms}
+    figures = {key: mean_figures(arm.trials) for key, arm in considered.items()}
+    for key in front(figures, goals):
+        yield FrontArm(considered[key], figures[key], keeps_limits=key in kept)
 
 
 def _is_unknown(trial: Trial) -> bool:

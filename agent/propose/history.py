@@ -14,6 +14,7 @@ from functools import cached_property
 from agent.deadends.atlas import Atlas
 from agent.deadends.evidence import RUNG_ORDER
 from agent.effects import Rewrites, rewritten, silent_rewrites
+from agent.objectives import objectives
 from agent.settings import StudySettings
 from agent.spread import Spread
 from agent.store.trial import Kind, Lease, Trial, Work
@@ -105,11 +106,14 @@ class History:
 
     @cached_property
     def values(self) -> Mapping[str, list[float]]:
-        """Resolved assignment's key → values of all its measured launches, repeats included, in order."""
+        """Resolved assignment's key → values of all its measured launches, repeats included, in order.
+
+        Of several goals it is one figure, with the weights of the next launch.
+        """
         found: dict[str, list[float]] = defaultdict(list)
-        for trial in self.trials:
-            if trial.is_measured and trial.outcome is not None and trial.outcome.value is not None:
-                found[trial.work.key].append(trial.outcome.value)
+        measured = [trial for trial in self.trials if trial.is_measured and trial.outcome and trial.outcome.value]
+        for trial, value in zip(measured, objectives(measured, self.settings, self._num_closed), strict=True):
+            found[trial.work.key].append(value)
         return found
 
     @cached_property
@@ -202,9 +206,12 @@ class History:
 
     def seed_for(self, purpose: str) -> int:
         """Return a 32-bit seed derived like that of `random`."""
-        counted = sum(trial.is_closed for trial in self.launches)
-        text = f"{self.settings.seed}/{purpose}/{counted}"
+        text = f"{self.settings.seed}/{purpose}/{self._num_closed}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+    @cached_property
+    def _num_closed(self) -> int:
+        return sum(trial.is_closed for trial in self.launches)
 
     @cached_property
     def _locked(self) -> frozenset[tuple[str, str]]:
