@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 BATCH = 5
 """Values averaged before the rule is applied, as MSER-5 has it; shorter series are averaged less."""
-LEAST = 10
+LEAST = 20
 """Values below which a beginning cannot be told from chance."""
 NEARLY = 3.0
 """A cut is as good as the best one up to this factor of its squared error: chance often moves the best one on."""
@@ -29,7 +29,7 @@ def warm_up(values: Sequence[float]) -> int:
     """
     if len(values) < LEAST:
         return 0
-    size = min(BATCH, max(1, len(values) // LEAST))
+    size = min(BATCH, max(1, len(values) // 10))
     means = [statistics.fmean(values[start : start + size]) for start in range(0, len(values) - size + 1, size)]
     errors = [_squared_error(means[first:]) for first in range(len(means) // 2 + 1)]
     cut = size * next(first for first, error in enumerate(errors) if error <= NEARLY * min(errors))
