@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent.deadends.dead_end import DeadEnd, EscapeState
-from agent.deadends.learn import Suspicion
 from agent.deadends.observation import trial_label
+from agent.deadends.suspicion import Suspicion
 from agent.errors import UsageError
 from agent.propose.history import History
 from agent.propose.risk import Risk

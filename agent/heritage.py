@@ -6,13 +6,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from agent.deadends.atlas import Atlas
-from agent.deadends.charter import chart
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.inheritance import Ancestor, inherit
+from agent.epochs import ancestors_of, chart_at
 from agent.spread import Spread, pooled, spread_of
 from agent.store.manifest import Manifest
 from agent.store.study_store import StudyStore, study_names
-from agent.wishes import Wishes, read_wishes
+from agent.wishes import Wishes
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -24,8 +24,7 @@ SAME_NODE = ("cpu_model", "num_cpus", "gpu_names", "gpu_arch", "driver", "engine
 
 def chart_of(store: StudyStore, wishes: Wishes) -> Atlas:
     """Return the map of a stored study: what it inherited and what its trials taught, without what is forgotten."""
-    manifest, forgotten = store.manifest, wishes.forgotten_names
-    return chart(store.trials(), store.probes(), manifest.space, manifest.facts, manifest.inherited, forgotten)
+    return chart_at(store, -1, wishes.forgotten_names)
 
 
 def inherited_by(manifest: Manifest, storage: BaseStorage, url: str) -> tuple[DeadEnd, ...]:
@@ -36,7 +35,7 @@ def inherited_by(manifest: Manifest, storage: BaseStorage, url: str) -> tuple[De
     """
     others = (name for name in study_names(storage) if name != manifest.settings.name)
     stores = (StudyStore(storage, url, name) for name in others)
-    ancestors = [_ancestor(store, manifest) for store in stores if _is_related(store.manifest, manifest)]
+    ancestors = [each for store in stores if _is_related(store.manifest, manifest) for each in _epochs(store, manifest)]
     return inherit(ancestors, manifest.space, manifest.facts)
 
 
@@ -77,12 +76,6 @@ def _is_related(one: Manifest, other: Manifest) -> bool:
     return (mine.engine, mine.device, one.space.engine) == (yours.engine, yours.device, other.space.engine)
 
 
-def _ancestor(store: StudyStore, manifest: Manifest) -> Ancestor:
-    older = store.manifest
-    return Ancestor(
-        name=store.name,
-        space=older.space,
-        facts=older.facts,
-        dead_ends=chart_of(store, read_wishes(store)).dead_ends,
-        is_alike=dict(older.settings.engine.options) == dict(manifest.settings.engine.options),
-    )
+def _epochs(store: StudyStore, manifest: Manifest) -> list[Ancestor]:
+    mine, yours = store.manifest.settings.engine, manifest.settings.engine
+    return ancestors_of(store, is_alike=dict(mine.options) == dict(yours.options))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from agent.classify import classify, wrong_output
+from agent.classify import RULES, Rule, check_outputs, classify, wrong_output
 from agent.goals import OUTPUT, Goal, compromise, figures_of
 from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.propose.history import ATTEMPTS
 from agent.reasons import REASONS, Policy, Reason
-from agent.store.trial import Trial
+from agent.store.trial import Kind, Trial
 from runners import Measurement, Phase, Rung, RunRecord
 from runners.engine_dialects import spellings
 from runners.simulated_acceptance import FIGURE
@@ -20,8 +20,9 @@ def judge(
     trial: Trial,
     record: RunRecord,
     space: SearchSpace,
-    baseline: Measurement | None,
+    baselines: Sequence[Measurement],
     interruptions: int,
+    rules: tuple[Rule, ...] = RULES,
     goals: Sequence[Goal] = (OUTPUT,),
 ) -> Outcome:
     """Return the outcome of a trial.
@@ -30,13 +31,14 @@ def judge(
         trial: The trial that ran.
         record: Its evidence.
         space: The study's space, which knows the parameters' variables.
-        baseline: What the baseline measured, or None while there is none.
+        baselines: What the launches of the baseline measured so far.
         interruptions: How often this very work ended by the harness's own fault before.
+        rules: What failures are judged by.
         goals: What the study searches for.
     """
-    outcome = scored(classify(record, env_names=_parameter_names(space)), record, goals)
+    outcome = scored(classify(record, env_names=_parameter_names(space), rules=rules), record, goals)
     if outcome.kind is OutcomeKind.MEASURED and trial.work.rung is Rung.FULL:
-        return _with_output_check(outcome, record, baseline)
+        return _with_output_check(outcome, record, baselines)
     failure = outcome.failure
     if failure is not None and failure.policy is Policy.STOP_STUDY:  # launched again once its cause is mended
         return outcome.model_copy(update={"kind": OutcomeKind.INTERRUPTED, "note": failure.reason.value})
@@ -57,6 +59,14 @@ def scored(outcome: Outcome, record: RunRecord, goals: Sequence[Goal]) -> Outcom
         return outcome.model_copy(update={"value": figures[0]})
     named = {goal.name: figure for goal, figure in zip(goals, figures, strict=True)}
     return outcome.model_copy(update={"value": compromise(figures, goals), "figures": named})
+
+
+def failure_again(trial: Trial, space: SearchSpace, rules: tuple[Rule, ...]) -> Failure | None:
+    """Return why a stored trial failed as these rules have it; None where no rule decides (its output was wrong)."""
+    known = trial.outcome.failure if trial.outcome else None
+    if trial.record is None or known is None or known.reason is Reason.WRONG_OUTPUT:
+        return None
+    return classify(trial.record, env_names=_parameter_names(space), rules=rules).failure
 
 
 def _parameter_names(space: SearchSpace) -> dict[str, str]:
@@ -83,8 +93,22 @@ def _harness_failure(why: str, phase: Phase) -> Outcome:
     return Outcome(kind=OutcomeKind.INTERRUPTED, failure=failure, note=why)
 
 
-def _with_output_check(outcome: Outcome, record: RunRecord, baseline: Measurement | None) -> Outcome:
-    if record.measurement is None or baseline is None or FIGURE in record.measurement.extra:
+def baselines_of(trials: Iterable[Trial]) -> list[Measurement]:
+    """Return what the launches of the baseline put out, oldest first: every later launch has to agree with it."""
+    measured = [trial for trial in trials if trial.is_measured and trial.record and trial.record.measurement]
+    keys = {trial.work.key for trial in measured if trial.work.kind is Kind.BASELINE}
+    return [
+        trial.record.measurement
+        for trial in measured
+        if trial.work.key in keys and trial.record is not None and trial.record.measurement is not None
+    ]
+
+
+def _with_output_check(outcome: Outcome, record: RunRecord, baselines: Sequence[Measurement]) -> Outcome:
+    if record.measurement is None or FIGURE in record.measurement.extra:
         return outcome  # with simulated acceptance, tokens are accepted that the model would not have put out
-    failure = wrong_output(record.measurement, baseline)
-    return outcome if failure is None else Outcome(kind=OutcomeKind.FAILED, failure=failure)
+    check = check_outputs(record.measurement, baselines)
+    failure = wrong_output(record.measurement, baselines)
+    if failure is None:
+        return outcome.model_copy(update={"output": check})
+    return Outcome(kind=OutcomeKind.FAILED, failure=failure, output=check)

@@ -10,17 +10,20 @@ from agent.settings import StudySettings
 from agent.store.trial import Trial
 
 
-def objectives(trials: Sequence[Trial], settings: StudySettings, index: int) -> list[float]:
+def objectives(trials: Sequence[Trial], settings: StudySettings, index: int | None) -> list[float]:
     """Return one positive figure for each measured trial, of which more is better.
 
     Args:
         trials: Measured launches.
         settings: Those of their study.
-        index: Number of the launch that is to be proposed: several goals are weighed anew for each.
+        index: Number of the launch that is to be proposed: several goals are weighed anew for each. None: all alike.
     """
     goals = settings.goals
+    values = [trial.outcome.value for trial in trials if trial.outcome is not None and trial.outcome.value]
     if len(goals) == 1:
-        return [trial.outcome.value for trial in trials if trial.outcome is not None and trial.outcome.value]
+        return values
+    if index is None:
+        return [value * _kept(trial, settings) for trial, value in zip(trials, values, strict=True)]
     rows = [
         [goal.merit(trial.outcome.figures[goal.name]) for goal in goals]
         for trial in trials

@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--storage")
     given = parser.parse_args()
     store, _ = open_study(Home.find(str(given.home) if given.home else None), given.study, given.storage)
-    for line in recorded_lines(store.manifest, (*store.trials(), *store.probes())):
+    for line in recorded_lines(store.manifest, (*store.trials_of(), *store.probes_of())):
         sys.stdout.write(line + "\n")
 
 

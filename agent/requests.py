@@ -50,6 +50,7 @@ def request_of(
         options=space.options(assignment),
         variables=space.environment(assignment),
         workload=manifest.settings.workload,
+        probe_sizes=manifest.settings.probe_sizes,
         deadlines=SERVER_DEADLINES if manifest.settings.engine.engine in SERVERS else DEADLINES,
         stop=stop,
         decisive_patterns=decisive_patterns(),

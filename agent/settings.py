@@ -22,6 +22,8 @@ class StudySettings(Frozen):
     """Every random choice of the study hangs on it."""
     probe_share: float = Field(default=0.2, ge=0.0, le=1.0)
     """Largest share of node time that probes may take."""
+    probe_sizes: tuple[int, ...] = ()
+    """Message sizes of probes in bytes, in the place of those of the model and the workload."""
     contender_share: float = Field(default=0.2, ge=0.0, le=1.0)
     """Share of the budget kept for repeating the baseline and the best few."""
     stop_early: bool = True

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from runners.frozen import Frozen
 from runners.measured import Latency, LevelMeasurement, Measurement, StoppedEarly, StopRule
+from runners.probe_measurement import ProbedCall, ProbeMeasurement
 from runners.workload import Workload
 from search_spaces import Assignment, Facts, Scalar
 
@@ -100,6 +101,8 @@ class Deadlines(Frozen):
     """Longest silence (no log line, no CPU time used, nothing read, no process begun or ended) before it is a hang."""
     stop_s: float = 5.0
     """How long a launch may take to end after SIGTERM before it is killed."""
+    batch_s: float | None = None
+    """Longest time for a whole batch of probes; those that it does not reach are lost."""
 
 
 class TrialRequest(Frozen):
@@ -119,6 +122,8 @@ class TrialRequest(Frozen):
     variables: Mapping[str, str] = Field(default_factory=dict)
     """What the assignment puts into the environment."""
     workload: Workload
+    probe_sizes: tuple[int, ...] = ()
+    """Message sizes of a probe, in bytes, in the place of those of the model and the workload."""
     deadlines: Deadlines = Deadlines()
     stop: StopRule | None = None
     """When the load may end early, as clearly slower than what is known; None: it is served whole."""
@@ -158,27 +163,6 @@ class EffectProof(Frozen):
     requested: Scalar
     effective: Scalar
     evidence: str
-
-
-class ProbedCall(Frozen):
-    """One collective at one size in one mode, as a probe saw it."""
-
-    op: str
-    bytes: int
-    mode: str
-    """`eager` or `graph`."""
-    us_p50: float
-    us_p10: float
-    us_p90: float
-
-
-class ProbeMeasurement(Frozen):
-    """What a probe measured: the collectives of a verify pass, without the model around them."""
-
-    pass_us: float
-    """Communication time of one verify pass at the lowest concurrency level, in microseconds."""
-    calls_per_pass: float
-    calls: tuple[ProbedCall, ...] = ()
 
 
 class Leftovers(Frozen):
@@ -221,6 +205,8 @@ class RunRecord(Frozen):
     stacks_path: str | None = None
     measurement: Measurement | None = None
     probe: ProbeMeasurement | None = None
+    not_probed: str | None = None
+    """Why a probe could not look at what it was asked for: that is neither a pass nor a failure."""
     effects: tuple[EffectProof, ...] = ()
     leftovers: Leftovers = Leftovers()
     node: str = ""

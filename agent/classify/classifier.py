@@ -37,6 +37,8 @@ def classify(
         return Outcome(kind=OutcomeKind.INTERRUPTED, note=f"the launch was {record.exit.cause}; it says nothing")
     if record.measurement is not None and record.measurement.stopped is not None and _ended_well(record):
         return _slower(record.measurement.stopped)
+    if record.not_probed is not None:
+        return Outcome(kind=OutcomeKind.NOT_PROBED, note=record.not_probed)
     value = _objective(record) if _ended_well(record) else None
     if value is not None:
         return Outcome(kind=OutcomeKind.MEASURED, value=value, note=_stop_note(record))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import RUNG_ORDER
-from agent.deadends.learn import Suspicion
 from agent.deadends.observation import Observation
+from agent.deadends.suspicion import Suspicion
 from search_spaces import Scalar
 
 

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from agent.outcome import Failure
 from agent.reasons import Policy
-from agent.store.trial import Kind, Trial
+from agent.store.trial import Trial
+from agent.store.trial import trial_label as trial_label  # its older place
 from runners import Rung
 from search_spaces import Assignment, SearchSpace
 
@@ -38,13 +39,10 @@ class Observation:
 
 def observation_of(trial: Trial, space: SearchSpace) -> Observation | None:
     """Return the evidence in a closed trial that passed, or failed with a reason worth generalising; else None."""
+    if trial.is_not_probed:
+        return None
     seen = _observation(trial, space)
     return seen if seen.failure is None or seen.failure.policy in GENERALISED else None
-
-
-def trial_label(trial: Trial) -> str:
-    """Return the short name by which a trial is shown: `#12`, or `p12` for a probe."""
-    return f"{'p' if trial.work.kind is Kind.PROBE else '#'}{trial.number}"
 
 
 def _observation(trial: Trial, space: SearchSpace) -> Observation:

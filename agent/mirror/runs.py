@@ -32,6 +32,7 @@ _STATUS: Mapping[OutcomeKind, RunStatus] = {
     OutcomeKind.FAILED: "FAILED",
     OutcomeKind.SLOWER: "KILLED",
     OutcomeKind.INTERRUPTED: "KILLED",
+    OutcomeKind.NOT_PROBED: "KILLED",
 }
 RESULT_FILE = "result.json"
 """Name of the engine's own result in the artifact folder of a trial."""

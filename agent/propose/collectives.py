@@ -64,12 +64,15 @@ def _asks_more(history: History, candidate: Assignment, batch: Iterable[Work]) -
 
 def room(history: History) -> int:
     """Return how many probes may still run: together they take a bounded share of the node's time."""
-    return int(history.settings.probe_share * history.budget / _price(history)) - len(history.probed)
+    costless = sum(probe.is_not_probed for probe in history.probes)
+    return int(history.settings.probe_share * history.budget / _price(history)) - len(history.probed) + costless
 
 
 def _price(history: History) -> float:
     """Return what a probe costs in launches, to the next power of two, so that timing noise changes no proposal."""
-    probes = [probe.record.wall_s for probe in history.probes if probe.counts and probe.record]
+    probes = [
+        probe.record.wall_s for probe in history.probes if probe.counts and probe.record and not probe.is_not_probed
+    ]
     launches = [trial.record.wall_s for trial in history.trials if trial.is_measured and trial.record]
     if len(probes) < ENOUGH_PROBES or not launches or min(*probes, *launches) <= 0.0:
         return USUAL_PRICE

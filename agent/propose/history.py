@@ -8,7 +8,7 @@ import random
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from agent.deadends.atlas import Atlas
@@ -58,8 +58,12 @@ class History:
     """Id of a dead end that the user wants to be checked again → how many such trials there are to be in all."""
     known_spread: Spread | None = None
     """How much launches differ, as it was known before the study."""
+    is_even: bool = False
+    """Whether several goals are weighed alike, as for a reader, and not anew for each launch."""
     owner: Lease | None = None
     """The agent that runs the study now: what stopped an earlier one does not stop it. None: all count as one."""
+    earlier: int = 0
+    """Launches of the budget that were used up before the environment changed; they are no trials of this history."""
     ruled_out: Counter[str] = field(default_factory=Counter)
     """Candidates that were not launched, by why: a tally for the reader, which no decision looks at."""
     refusals: list[Refusal] = field(default_factory=list)
@@ -73,7 +77,7 @@ class History:
     @property
     def spent(self) -> int:
         """How many launches of the budget are used up, with those in flight."""
-        return len(self.launches)
+        return self.earlier + len(self.launches)
 
     @cached_property
     def num_in_flight(self) -> int:
@@ -110,11 +114,17 @@ class History:
 
         Of several goals it is one figure, with the weights of the next launch.
         """
+        index = None if self.is_even else self._num_closed
         found: dict[str, list[float]] = defaultdict(list)
         measured = [trial for trial in self.trials if trial.is_measured and trial.outcome and trial.outcome.value]
-        for trial, value in zip(measured, objectives(measured, self.settings, self._num_closed), strict=True):
+        for trial, value in zip(measured, objectives(measured, self.settings, index), strict=True):
             found[trial.work.key].append(value)
         return found
+
+    @cached_property
+    def evenly(self) -> History:
+        """The same study with its goals weighed alike: what is compared and declared does not hang on a draw."""
+        return replace(self, is_even=True) if len(self.settings.goals) > 1 else self
 
     @cached_property
     def silent_rewrites(self) -> Rewrites:

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import combinations
 
 from agent.deadends.explain import LEAST_SHARE
-from agent.deadends.learn import Suspicion
+from agent.deadends.suspicion import Suspicion
 from agent.propose.history import History
 from search_spaces import Assignment, Conjunction, matches_all
 

@@ -101,6 +101,8 @@ class Trial(Frozen):
     outcome: Outcome | None = None
     record: RunRecord | None = None
     artifact_dir: str = ""
+    epoch: int = 0
+    """Which of the study's environments it was launched in, counted from 0."""
     facts: Mapping[str, object] = {}
     """Facts of the node it ran on."""
 
@@ -140,6 +142,11 @@ class Trial(Frozen):
         return self.outcome is not None and self.outcome.kind is OutcomeKind.FAILED
 
     @property
+    def is_not_probed(self) -> bool:
+        """True when a probe could not look at it, so that only a launch can tell."""
+        return self.outcome is not None and self.outcome.kind is OutcomeKind.NOT_PROBED
+
+    @property
     def is_our_fault(self) -> bool:
         """True when the harness failed, as opposed to being stopped: such work is queued again only a few times."""
         return self.outcome is not None and self.outcome.kind is OutcomeKind.INTERRUPTED and bool(self.outcome.failure)
@@ -148,3 +155,8 @@ class Trial(Frozen):
     def counts(self) -> bool:
         """True when the trial uses up budget: measured, failed or stopped early, but not interrupted."""
         return self.is_closed and self.outcome is not None and self.outcome.kind is not OutcomeKind.INTERRUPTED
+
+
+def trial_label(trial: Trial) -> str:
+    """Return the short name by which a trial is shown: `#12`, or `p12` for a probe."""
+    return f"{'p' if trial.work.kind is Kind.PROBE else '#'}{trial.number}"

@@ -20,6 +20,9 @@ ALLREDUCES = (
 )
 """Every value of ``--allreduce``."""
 
+ITEM_BYTES = {"cpu": 4, "cuda": 2}
+"""Bytes of a message's element: float32 on CPUs, bfloat16 on GPUs."""
+
 MAX_DRAFT_LENGTH = 8
 """Longest draft of one speculative step, in tokens."""
 

@@ -1,8 +1,7 @@
-"""The store's contract, bound to every storage that is at hand: a SQLite file, and PostgreSQL where one is given."""
+"""The store's contract, bound to a SQLite file and to a PostgreSQL server that the tests start."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import sys
@@ -14,14 +13,14 @@ import pytest
 from agent.errors import AgentError, StorageError, UsageError
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
-from agent.store.study_store import BUDGET, PROBES, StudyStore, open_storage, study_names
+from agent.store.opening import open_storage
+from agent.store.study_store import BUDGET, PROBES, StudyStore, study_names
 from agent.store.trial import Kind, Trial, Work
 from runners import Exit, Measurement, Phase, RunRecord, StoppedEarly
 from tests.support.planted import Planted
 from tests.support.simulated_study import LEASE
 from tests.support.stores import manifest, sqlite_store, work
 
-POSTGRES = "TEST_POSTGRES_URL"
 MEASURED = Outcome(kind=OutcomeKind.MEASURED, value=123.5)
 FAILED = Outcome(kind=OutcomeKind.FAILED, failure=Planted((), Reason.GPU_OOM).failure)
 SLOWER = Outcome(kind=OutcomeKind.SLOWER)
@@ -35,9 +34,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'study.db'}"
         return
-    server = os.environ.get(POSTGRES)
-    if not server:
-        pytest.skip(f"no PostgreSQL server: set {POSTGRES} to the URL of a database that may be filled")
+    server = request.getfixturevalue("postgres_url")
     yield server
     storage = open_storage(server)
     for study in storage.get_all_studies():

@@ -160,6 +160,7 @@ def rich(study: str, folder: Path) -> StudySnapshot:
     )
     documents = {"dead_ends.json": "[]", "dead_ends.md": "# none", "dead_ends.html": "<p>", "report.md": "# Report"}
     more = {"documents": documents, "dead_ends": {1: ("D1", "D2")}, "best": 2, "gain": 1.25, "verdict": "gain"}
+    more["interval"] = (1.1, 1.4)
     return snapshot(study, trials, probes=(probe(0, study=study),), **more)
 
 

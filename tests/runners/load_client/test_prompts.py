@@ -102,12 +102,12 @@ def test_a_dataset_is_used_up_before_a_prompt_comes_again(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"prompt": "x"}\n{"prompt": ', "line 2: no JSON"),
-        ('{"question": "x"}\n', "line 1: .*either `prompt`"),
-        ('{"prompt": "x", "input_ids": [1]}\n', "line 1: .*either `prompt`"),
-        ('{"prompt": ""}\n', "line 1: prompt: "),
-        ('\n{"input_ids": [1], "output_tokens": 0}\n', "line 2: output_tokens: "),
-        ("[1]\n", "line 1: "),
+        ('{"prompt": "x"}\n{"prompt": ', ":2: not JSON"),
+        ('{"question": "x"}\n', ":1: .*either `prompt`"),
+        ('{"prompt": "x", "input_ids": [1]}\n', ":1: .*either `prompt`"),
+        ('{"prompt": ""}\n', ":1: prompt: "),
+        ('\n{"input_ids": [1], "output_tokens": 0}\n', ":2: output_tokens: "),
+        ("[1]\n", ":1: "),
         ("\n", "no prompts"),
     ],
 )
