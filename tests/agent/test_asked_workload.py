@@ -41,7 +41,7 @@ def test_a_file_is_found_checked_and_remembered_by_its_digest(tmp_path: Path, mo
     found = workload(workload="prompts.jsonl", output_tokens=7)
     assert (found.dataset, len(found.dataset_sha256 or ""), found.output_tokens) == (str(path), 64, 7)
     path.write_text('{"prompt": "a"}\n{"prompt": 3}\n')
-    with pytest.raises(UsageError, match=r"--workload: dataset .*, line 2: prompt"):
+    with pytest.raises(UsageError, match=r"--workload: dataset: .*prompts.jsonl:2: prompt"):
         workload(workload="prompts.jsonl")
     with pytest.raises(UsageError, match=r"'caht' is neither a built-in workload nor a file.*Did you mean 'chat'"):
         workload(workload="caht")

@@ -16,7 +16,8 @@ from agent.goals import OUTPUT, Goal, compromise, figures_of, goal_of
 from agent.judge import scored
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose.scalarise import scalars, weights_of
-from agent.store.study_store import StudyStore, open_storage
+from agent.store.opening import open_storage
+from agent.store.study_store import StudyStore
 from agent.summary import arms_of, summarise
 from runners import Exit, Latency, LevelMeasurement, Measurement, Phase, RunRecord, Workload
 from runners.goodput import Goodput, Limit

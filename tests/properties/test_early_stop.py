@@ -75,12 +75,11 @@ def test_what_was_stopped_is_evidence_of_a_low_objective_and_never_the_best(undi
     """The surrogate expects about its partial value there; it is ranked nowhere and repeated never."""
     history = undisturbed.history()
     assert history.slower
+    improvement = Improvement(history)
     for key, (point, value) in history.slower.items():
         assert key not in history.values and key not in history.ranking
-        assert key not in Improvement(history).expected_ranking()
-        (expected,) = (
-            Improvement(history)._surrogate.expect([point], Improvement(history)._communication.effects([point])).mean
-        )
+        assert key not in improvement.expected_ranking()
+        (expected,) = improvement._surrogate.expect([point], improvement._known([point])).mean
         assert expected == pytest.approx(math.log(value), abs=0.25)
     best = summarise(history, "study").best
     assert best is not None and all(

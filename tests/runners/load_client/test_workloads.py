@@ -104,10 +104,11 @@ def test_a_level_is_measured_without_its_warm_up() -> None:
 def test_tokens_of_dropped_requests_that_came_later_count_in_the_rate() -> None:
     """The server made them beside the others: one slow request of a second beside fast ones of a tenth."""
     late = [record(0, 0.0, 100.0)]
-    others = [record(index, 100.0 * index, 10.0) for index in range(1, 19)]
-    found = steady_measurement(2, 1.9, [*late, *others], None)
-    assert (found.dropped_requests, found.dropped_s) == (1, pytest.approx(0.1))
-    assert found.output_tok_per_s == pytest.approx((18 * 10 + 10) / 1.8)
+    others = [record(index, 100.0 * index, 10.0) for index in range(1, 20)]
+    found = steady_measurement(2, 2.0, [*late, *others], None)
+    assert (found.dropped_requests, found.dropped_s) == (2, pytest.approx(0.2))
+    # 180 tokens of the requests that stay and nine of the slow one came in the 1.8 s that are left.
+    assert found.output_tok_per_s == pytest.approx((180 + 9) / 1.8, rel=0.01)
 
 
 def test_a_steady_level_is_measured_whole() -> None:
