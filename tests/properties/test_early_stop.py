@@ -6,13 +6,22 @@ import math
 
 import pytest
 
+from agent.deadends.charter import chart
+from agent.deadends.refutations import with_refutations
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose.improve import Improvement
+from agent.reasons import Reason
+from agent.recorded import recorded_lines
 from agent.spread import Spread
 from agent.summary import summarise
+from runners import Rung
 from search_spaces import NodeModel
+from tests.support.lives import split, two_failures
 from tests.support.modelled_study import ModelledStudy
+from tests.support.planted import FACTS, small_space
 from tests.support.small_node import small_node
+from tests.support.stores import manifest
+from tests.support.strategies import numbered
 
 BUDGET = 16
 KNOWN = Spread(variance=0.01**2, freedom=20)
@@ -69,6 +78,24 @@ def test_what_was_stopped_is_no_dead_end_and_is_not_launched_again(undisturbed: 
             assert trial.work.identity in history.identities
     keys = [trial.work.identity for trial in undisturbed.trials if trial.counts]
     assert len(keys) == len(set(keys))
+
+
+def test_what_was_stopped_refutes_the_dead_end_that_it_lies_in() -> None:
+    """It works, however slowly: the map must not go on saying that it cannot."""
+    space = small_space()
+    atlas = chart(*split(numbered(two_failures(space, Reason.ASSERTION))), space, FACTS)
+    (found,) = atlas.confirmed
+    point = {**found.observed, "graph": 2}
+    (trial,) = numbered([(point, Rung.FULL, Outcome(kind=OutcomeKind.SLOWER, value=1.0))])
+    assert trial.outcome is not None
+    assert with_refutations(trial.outcome, trial, atlas, space).refutes == (found,)
+
+
+def test_what_was_stopped_is_left_out_of_a_recorded_table(undisturbed: ModelledStudy) -> None:
+    """A replay would take a part of a load for the whole of it."""
+    described = manifest().model_copy(update={"space": undisturbed.space, "facts": undisturbed.facts})
+    whole = sum(trial.counts and not trial.is_slower for trial in undisturbed.trials)
+    assert len(list(recorded_lines(described, undisturbed.trials))) == whole + 1  # and the line of the table itself
 
 
 def test_what_was_stopped_is_evidence_of_a_low_objective_and_never_the_best(undisturbed: ModelledStudy) -> None:
