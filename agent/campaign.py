@@ -233,7 +233,8 @@ class Campaign:
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            judged = judge(trial, record, space, self._baselines(trial), interruptions, self._rules)
+            goals = self.store.manifest.settings.goals
+            judged = judge(trial, record, space, self._baselines(trial), interruptions, self._rules, goals)
             outcome = clean_outcome(judged, self._secrets)
             if outcome.failure is not None and not self._can_write():
                 outcome = self._without_disk()

@@ -59,6 +59,14 @@ class StudySpec(Frozen):
     prompt_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     output_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     requests: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
+    workload: str | None = None
+    """A built-in workload (chat, code, long-context) or a JSONL file of prompts; by default prompts of one length."""
+    arrival_rate: float | None = Field(default=None, gt=0, le=MOST_TOKENS)
+    """Requests that arrive in a second at random; by default as many as the level says are always in flight."""
+    slo: Mapping[str, float | Mapping[str, float]] = Field(default_factory=dict)
+    """Limits in milliseconds: `ttft_ms: 500` for each request, `tpot_ms: {p50: 20}` for so many of them."""
+    objective: str | tuple[str, ...] = ()
+    """What is searched for: a figure, perhaps at one level, as in `output_tok_per_s@8`; several give a front."""
     seed: int = Field(default=0, ge=0, le=LARGEST_SEED)
     pin: Mapping[str, StrictScalar] = Field(default_factory=dict)
     """Parameters held at one value."""

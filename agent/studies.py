@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.asked_space import asked_space
+from agent.asked_workload import asked_goals, asked_workload
 from agent.classify.user_rules import UserRule
 from agent.deadends.dead_end import DeadEndState
 from agent.environment import file_facts
@@ -36,7 +37,7 @@ from agent.store.study_store import BUDGET, StudyStore, study_names
 from agent.study_names import free_name, named
 from agent.study_rules import asked_rules, store_rules
 from agent.wishes import read_wishes
-from runners import EngineSettings, Workload
+from runners import EngineSettings
 from runners.ray_pool import address_problem
 from runners.registry import UnknownEngineError, make_runner
 
@@ -95,17 +96,13 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
         check_parallel(home, spec.trials_per_node, facts)
     if server is not None:
         check_fixed(spec, engine, space)
+    goals = asked_goals(spec)
     settings = StudySettings(
         name=spec.name or _plain(spec.engine),
         engine=engine,
         space=modelled[0].name if modelled else spec.space or spec.engine,
-        workload=Workload(
-            concurrency=spec.concurrency,
-            prompt_tokens=spec.prompt_tokens,
-            output_tokens=spec.output_tokens,
-            requests=spec.requests,
-            seed=spec.seed,
-        ),
+        workload=asked_workload(spec, goals),
+        goals=goals,
         seed=spec.seed,
         stop_early=spec.stop_early,
     )

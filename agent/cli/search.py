@@ -75,6 +75,9 @@ exclude_option = click.option(
 @click.option("--tp", type=int, help="Ranks of the engine.  [default: every GPU; 2 without a GPU]")
 @click.option("--device", type=click.Choice(["cuda", "cpu"]), help="Where the ranks run.  [default: GPUs if any]")
 @click.option("--concurrency", callback=_levels, metavar="N,N…", help="Requests in flight, each level.  [default: 1,8]")
+@click.option(
+    "--workload", metavar="NAME|FILE", help="Lengths of chat, code or long-context, or a JSONL file of prompts."
+)
 @click.option("--prompt-tokens", type=int, help="Prompt length.  [default: the engine's preset]")
 @click.option("--output-tokens", type=int, help="Tokens generated for each request.  [default: the engine's preset]")
 @click.option("--requests", type=int, help="Requests for each level.  [default: the engine's preset]")

@@ -8,12 +8,13 @@ import random
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from agent.deadends.atlas import Atlas
 from agent.deadends.evidence import RUNG_ORDER
 from agent.effects import Rewrites, rewritten, silent_rewrites
+from agent.objectives import objectives
 from agent.settings import StudySettings
 from agent.spread import Spread
 from agent.store.trial import Kind, Lease, Trial, Work
@@ -57,6 +58,8 @@ class History:
     """Id of a dead end that the user wants to be checked again → how many such trials there are to be in all."""
     known_spread: Spread | None = None
     """How much launches differ, as it was known before the study."""
+    is_even: bool = False
+    """Whether several goals are weighed alike, as for a reader, and not anew for each launch."""
     owner: Lease | None = None
     """The agent that runs the study now: what stopped an earlier one does not stop it. None: all count as one."""
     earlier: int = 0
@@ -107,12 +110,21 @@ class History:
 
     @cached_property
     def values(self) -> Mapping[str, list[float]]:
-        """Resolved assignment's key → values of all its measured launches, repeats included, in order."""
+        """Resolved assignment's key → values of all its measured launches, repeats included, in order.
+
+        Of several goals it is one figure, with the weights of the next launch.
+        """
+        index = None if self.is_even else self._num_closed
         found: dict[str, list[float]] = defaultdict(list)
-        for trial in self.trials:
-            if trial.is_measured and trial.outcome is not None and trial.outcome.value is not None:
-                found[trial.work.key].append(trial.outcome.value)
+        measured = [trial for trial in self.trials if trial.is_measured and trial.outcome and trial.outcome.value]
+        for trial, value in zip(measured, objectives(measured, self.settings, index), strict=True):
+            found[trial.work.key].append(value)
         return found
+
+    @cached_property
+    def evenly(self) -> History:
+        """The same study with its goals weighed alike: what is compared and declared does not hang on a draw."""
+        return replace(self, is_even=True) if len(self.settings.goals) > 1 else self
 
     @cached_property
     def silent_rewrites(self) -> Rewrites:
@@ -204,9 +216,12 @@ class History:
 
     def seed_for(self, purpose: str) -> int:
         """Return a 32-bit seed derived like that of `random`."""
-        counted = sum(trial.is_closed for trial in self.launches)
-        text = f"{self.settings.seed}/{purpose}/{counted}"
+        text = f"{self.settings.seed}/{purpose}/{self._num_closed}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+    @cached_property
+    def _num_closed(self) -> int:
+        return sum(trial.is_closed for trial in self.launches)
 
     @cached_property
     def _locked(self) -> frozenset[tuple[str, str]]:

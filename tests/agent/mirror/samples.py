@@ -23,6 +23,7 @@ from runners import (
     RunRecord,
     StoppedEarly,
 )
+from runners.goodput import Goodput
 from tests.support.lives import dead_ends_of, two_failures
 from tests.support.planted import small_space
 
@@ -49,6 +50,13 @@ def measurement(scale: float = 1.0) -> Measurement:
             verify_steps_per_s=50.0,
             acceptance_length=2.5,
             acceptance_per_position=(0.9 / concurrency, 0.5 / concurrency),
+            e2e_ms=Latency(p50=90.0, p99=120.0),
+            requests_per_s=3.0 * concurrency,
+            goodput=Goodput(
+                requests_per_s=2.0 * concurrency, output_tok_per_s=60.0 * concurrency, within={"ttft_ms": 0.7}
+            ),
+            dropped_requests=2,
+            dropped_s=0.4,
         )
         for concurrency in (8, 1)
     )
@@ -104,6 +112,13 @@ def refuting(item: Trial) -> Trial:
     return item.model_copy(update={"outcome": item.outcome.model_copy(update={"refutes": (found,)})})
 
 
+def weighed(item: Trial) -> Trial:
+    """The trial as one of a study with several goals."""
+    assert item.outcome is not None
+    figures = {"output_tok_per_s": 100.0, "tpot_ms_p50@8": 9.0}
+    return item.model_copy(update={"outcome": item.outcome.model_copy(update={"figures": figures})})
+
+
 def probe(number: int, *, study: str = "s") -> Trial:
     work = Work(kind=Kind.PROBE, rung=Rung.PROBE, requested=BASE, resolved=BASE)
     seen = record(probe=ProbeMeasurement(pass_us=900.0, calls_per_pass=122))
@@ -142,7 +157,7 @@ def rich(study: str, folder: Path) -> StudySnapshot:
     trials = (
         with_files(trial(0, study=study, kind=Kind.BASELINE), folder / "0"),
         with_files(failed(1, study=study), folder / "1"),
-        refuting(rewritten(2, study=study)),
+        weighed(refuting(rewritten(2, study=study))),
         trial(3, study=study, outcome=slower, record=partial, epoch=1),
         trial(4, study=study, outcome=interrupted, record=None),
     )
