@@ -10,15 +10,11 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from runners.frozen import Frozen as Frozen
+from runners.shown import Shown
 from search_spaces import Assignment, Facts, Scalar
-
-
-class Frozen(BaseModel):
-    """Base of every value object: immutable, and an unknown key is an error rather than silently dropped."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Phase(StrEnum):
@@ -246,6 +242,10 @@ class RunRecord(Frozen):
     stacks_path: str | None = None
     measurement: Measurement | None = None
     probe: ProbeMeasurement | None = None
+    passed: bool = False
+    """For the rungs that measure nothing: arguments were resolved (resolve), a completion was served (dummy)."""
+    shown: Shown | None = None
+    """What the engine shows of its arguments, at the resolve rung."""
     effects: tuple[EffectProof, ...] = ()
     leftovers: Leftovers = Leftovers()
     node: str = ""
@@ -281,7 +281,7 @@ class Runner(Protocol):
 
     name: str
     rungs: tuple[Rung, ...]
-    """The rungs this engine has, cheapest first."""
+    """The rungs this engine has, cheapest first. With RESOLVE among them, `run` asks the engine itself."""
 
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what the engine would really run on a node with these facts, without a GPU and within milliseconds."""

@@ -11,15 +11,12 @@ import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from runners.contract import EngineSettings, RunRecord, TrialRequest
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
-
-if TYPE_CHECKING:
-    import ray
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -38,9 +35,10 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A batch of requests that a Ray task is working on."""
+    """A batch of requests that is being worked on."""
 
-    reference: ray.ObjectRef
+    reference: Any
+    """What the batch is waited for with: a Ray object, or whatever another pool has."""
     requests: tuple[TrialRequest, ...]
 
 

@@ -29,7 +29,14 @@ class ServerSession:
     """What happens between a server and its load client; `serve` is the `serve` of a launch plan."""
 
     def __init__(
-        self, job: LoadJob, port: int, folder: Path, *, completion_timeout_s: float, death_report_s: float
+        self,
+        job: LoadJob,
+        port: int,
+        folder: Path,
+        *,
+        completion_timeout_s: float,
+        death_report_s: float,
+        is_loaded: bool = True,
     ) -> None:
         """Prepare.
 
@@ -41,9 +48,13 @@ class ServerSession:
                 since it is the one that looks at stacks.
             death_report_s: how long the server may take to die after it failed a request: what dies within that
                 time failed by itself, and the client has nothing to report.
+            is_loaded: False where one completion is all that is asked of the server.
         """
         self._job, self._port, self._folder = job, port, folder
         self._timeout_s, self._death_report_s = completion_timeout_s, death_report_s
+        self.is_loaded = is_loaded
+        self.has_completed = False
+        """Whether the server served its first completion."""
         self.result: LoadResult | None = None
         """What the client brought back."""
         self._lost = ""
@@ -63,7 +74,10 @@ class ServerSession:
             return None
         if watch.is_over:
             return None
+        self.has_completed = True
         watch.ready()
+        if not self.is_loaded:
+            return None
         self._run_client(watch)
         if watch.is_over:
             return None
