@@ -22,10 +22,11 @@ from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.requests import request_of
 from agent.savings import Savings
+from agent.shown import with_replaced
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
 from agent.wishes import Wishes, read_counts, read_wishes
-from runners import Measurement, Runner, RunRecord
+from runners import Measurement, Rung, Runner, RunRecord
 from runners.cookies import kill_processes
 from runners.ray_pool import Lost, RayPool, Running
 
@@ -189,6 +190,7 @@ class Campaign:
             interruptions = self.history().interruptions[trial.work.identity]
             outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
             cleaned = clean_record(record, self._secrets)
+            cleaned = with_replaced(cleaned, trial.work, space)
             cleaned = of_active_parameters(cleaned, trial.work.resolved, space, facts)
             ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
             self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
@@ -229,7 +231,8 @@ def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) 
         facts=store.manifest.facts,
         runner=runner,
         trials=store.trials(),
-        probes=store.probes(),
+        probes=tuple(each for each in store.probes() if each.work.rung is Rung.PROBE),
+        checks=tuple(each for each in store.probes() if each.work.rung is not Rung.PROBE),
         atlas=atlas,
         budget=wishes.budget,
         asked=wishes.asked,

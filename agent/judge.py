@@ -25,6 +25,8 @@ def judge(
         baseline: What the baseline measured, or None while there is none.
         interruptions: How often this very work ended by the harness's own fault before.
     """
+    if trial.work.rung is Rung.RESOLVE and record.exit.cause == "lost":
+        return lost_task("the engine did not resolve its arguments")
     outcome = classify(record, env_names=_parameter_names(space))
     if outcome.kind is OutcomeKind.MEASURED and trial.work.rung is Rung.FULL:
         return _with_output_check(outcome, record, baseline)

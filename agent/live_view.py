@@ -14,8 +14,10 @@ from agent.deadends.observation import trial_label
 from agent.effects import contradictions
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
+from agent.rungs import cost_words
 from agent.store.trial import Kind, Trial
 from agent.summary import changes_from, summarise
+from runners import Rung
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +29,8 @@ RESULT_WIDTH = 23
 INDENT = 15
 """Where the result stands, and what explains it below."""
 EVIDENCE_CHARS = 200
+PASSED = {Rung.RESOLVE: "arguments resolve", Rung.DUMMY: "passes as a dummy"}
+"""What a pass shows at a rung without figures."""
 
 
 class LiveView:
@@ -99,7 +103,7 @@ class LiveView:
 
         result, colour = _result(trial, self._history)
         head = Text.assemble(
-            f"{trial_label(trial):>5} {trial.work.kind.value:<8} ",
+            f"{trial_label(trial):>5} {_kind(trial):<8} ",
             (f"{result:<{RESULT_WIDTH}} ", colour),
             (f"{_seconds(trial):>6}  ", "dim"),
         )
@@ -124,6 +128,8 @@ class LiveView:
         figures = (
             f"{node}{summary.spent}/{summary.budget} launches   best {best}   dead ends {len(summary.atlas.dead_ends)}"
         )
+        if below := cost_words(dict(summary.rungs)):
+            figures += f"   below the top {below}"
         return Text(f"{now}\n{figures}   {self._eta()}", style="cyan", overflow="ellipsis", no_wrap=True)
 
     def _now(self) -> str:
@@ -145,6 +151,10 @@ class LiveView:
         return f"about {left / 60:.0f} min left" if left >= 90 else f"about {left:.0f} s left"
 
 
+def _kind(trial: Trial) -> str:
+    return trial.work.rung.value if trial.work.rung in PASSED else trial.work.kind.value
+
+
 def _result(trial: Trial, history: History) -> tuple[str, str]:
     """Return what came of a trial, and its colour."""
     outcome = trial.outcome
@@ -154,6 +164,8 @@ def _result(trial: Trial, history: History) -> tuple[str, str]:
         return outcome.failure.reason.value, "bold red"
     if outcome.kind is OutcomeKind.SLOWER or outcome.value is None:
         return "stopped: clearly slower", "yellow"
+    if trial.work.rung in PASSED:
+        return PASSED[trial.work.rung], "green"
     if trial.work.kind is Kind.PROBE:
         return f"{outcome.value:>6.0f} µs a verify pass", "green"
     baseline = history.baseline_key

@@ -53,7 +53,7 @@ class Outcome(Frozen):
     kind: OutcomeKind
     value: float | None = None
     """Objective of a measured trial: geometric mean over the concurrency levels of output tokens per second.
-    For a probe: communication time of a verify pass in microseconds."""
+    For a probe: communication time of a verify pass in microseconds. For the rungs that measure nothing: seconds."""
     failure: Failure | None = None
     note: str = ""
     refutes: tuple[DeadEnd, ...] = ()

@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.home import Home
 from agent.outcome import Failure
 from agent.store.manifest import Manifest
+from agent.store.study_store import StudyStore
 from agent.store.trial import Trial
 from runners import Rung, RunRecord
 from search_spaces.node_parts import PlantedExit
@@ -70,6 +71,11 @@ def _failure(record: RunRecord, failure: Failure) -> RecordedFailure:
     )
 
 
+def _probes(store: StudyStore) -> list[Trial]:
+    """A table knows probes and launches only."""
+    return [trial for trial in store.probes() if trial.work.rung is Rung.PROBE]
+
+
 def main() -> None:
     """Print the table of a stored study (by default the last one)."""
     from agent.studies import open_study
@@ -80,7 +86,7 @@ def main() -> None:
     parser.add_argument("--storage")
     given = parser.parse_args()
     store, _ = open_study(Home.find(str(given.home) if given.home else None), given.study, given.storage)
-    for line in recorded_lines(store.manifest, (*store.trials(), *store.probes())):
+    for line in recorded_lines(store.manifest, (*store.trials(), *_probes(store))):
         sys.stdout.write(line + "\n")
 
 

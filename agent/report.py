@@ -10,6 +10,7 @@ from agent.deadends.observation import trial_label
 from agent.effects import contradictions
 from agent.redaction import is_secret, redact_argv, redact_text
 from agent.requests import request_of
+from agent.rungs import cost_words
 from agent.store.manifest import Manifest
 from agent.store.trial import Trial
 from agent.summary import Arm, StudySummary
@@ -98,6 +99,9 @@ def headline(summary: StudySummary) -> list[str]:
         f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
         f"{outcomes['failed']} failed; {summary.num_probes} probes; {summary.node_s:.0f} s of node time",
     ]
+    if words := cost_words(dict(summary.rungs)):
+        lines.append(f"below the top: {words}")
+    lines += [f"rungs disagree: {each}" for each in summary.contradictions]
     if summary.modelled:
         lines.append(f"modelled node {summary.modelled}: nothing was launched, every figure is the model's")
     if summary.simulated_acceptance is not None:

@@ -26,7 +26,7 @@ def snapshot_of(store: StudyStore, history: History, status: StudyStatus) -> Stu
         spec=store.manifest.settings.model_dump(mode="json"),
         facts=store.manifest.facts,
         trials=history.trials,
-        probes=history.probes,
+        probes=tuple(sorted((*history.probes, *history.checks), key=lambda each: each.number)),
         documents=documents(summary, command),
         dead_ends={trial.number: dead_end_ids(trial, history) for trial in history.trials if trial.is_failed},
         best=best.first.number if best else None,

@@ -20,6 +20,7 @@ from agent.home import Home
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
 from agent.redaction import redact_url
+from agent.rungs import check_rungs
 from agent.server import Server, asked_server, check_fixed, with_engine_of_command
 from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
@@ -95,7 +96,11 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
             seed=spec.seed,
         ),
         seed=spec.seed,
+        probe_share=spec.probe_share,
+        start_rung=spec.start_rung,
+        max_rung=spec.max_rung,
     )
+    check_rungs(spec, engine)
     manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC))
     return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server)
 

@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.deadends.atlas import Atlas
+from agent.deadends.contradictions import Contradiction
 from agent.effects import contradictions, unproven
 from agent.modelled import modelled_name
 from agent.outcome import OutcomeKind
 from agent.propose.history import History
 from agent.reasons import Reason
+from agent.rungs import RungCost, costs_of
 from agent.store.trial import Trial
+from runners import Rung
 from runners.simulated_acceptance import simulated_length
 from search_spaces import Assignment
 
@@ -62,6 +65,10 @@ class StudySummary:
     """Trials that did not get everything that they asked for."""
     unproven: Mapping[str, str] = field(default_factory=dict)
     """Parameter → why nobody can tell whether it took effect."""
+    rungs: Mapping[Rung, RungCost] = field(default_factory=dict)
+    """What was run at each rung, cheapest first."""
+    contradictions: tuple[Contradiction, ...] = ()
+    """Where two rungs disagreed about an assignment."""
     simulated_acceptance: float | None = None
     """Tokens for each verify pass that the engine was told to pretend; None where drafts were really judged."""
 
@@ -99,7 +106,7 @@ def summarise(history: History, name: str) -> StudySummary:
     arms = arms_of(history.trials)
     by_key = {arm.first.work.key: arm for arm in arms}
     outcomes = Counter(trial.outcome.kind.value for trial in history.trials if trial.outcome is not None)
-    everything = (*history.trials, *history.probes)
+    everything = (*history.trials, *history.probes, *history.checks)
     return StudySummary(
         study=name,
         budget=history.budget,
@@ -116,6 +123,8 @@ def summarise(history: History, name: str) -> StudySummary:
         unknown=tuple(trial for trial in everything if _is_unknown(trial)),
         replaced=tuple(trial for trial in history.trials if contradictions(trial)),
         unproven=unproven(history.trials, history.space),
+        rungs=costs_of(everything),
+        contradictions=history.atlas.contradictions,
         simulated_acceptance=simulated_length(history.settings.engine),
     )
 

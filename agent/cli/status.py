@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import click
 
@@ -38,6 +39,8 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
             "owner": owner,
             "dead_ends": len(summary.atlas.confirmed),
             "node_s": summary.node_s,
+            "rungs": {rung.value: asdict(cost) for rung, cost in summary.rungs.items()},
+            "contradictions": [each.model_dump(mode="json") for each in summary.contradictions],
         }
         click.echo(json.dumps(content))
         return

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from agent.deadends.claims import RUNG_ORDER, reaches
 from agent.deadends.lexicon import Lexicon
 from agent.deadends.observation import Observation
+from agent.deadends.phases import PHASE_ORDER
 from agent.outcome import Failure
 from agent.reasons import Reason
 from runners import Phase, Rung
 from search_spaces import SearchSpace, assignment_key
-
-RUNG_ORDER = {rung: index for index, rung in enumerate(Rung)}
-PHASE_ORDER = {phase: index for index, phase in enumerate(Phase)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ class Evidence:
         self.passes.append(seen)
         numbers = [number for group in self._conditions(seen) for number in group]
         for rung in Rung:
-            if RUNG_ORDER[rung] <= RUNG_ORDER[seen.rung]:
+            if reaches(seen.rung, rung):
                 satisfying = self._satisfying[rung]
                 for number in numbers:
                     satisfying[number] |= bit
@@ -159,7 +158,7 @@ class Evidence:
     def _add_survivor(self, failed: Failed) -> None:
         bit = 1 << len(self.survivors)
         self.survivors.append(failed.seen)
-        rungs = [rung for rung in Rung if RUNG_ORDER[rung] <= RUNG_ORDER[failed.seen.rung]]
+        rungs = [rung for rung in Rung if reaches(failed.seen.rung, rung)]
         earlier = [phase for phase in Phase if PHASE_ORDER[phase] < PHASE_ORDER[failed.failure.phase]]
         for phase in earlier:
             self._num_survivors[phase] += 1

@@ -11,8 +11,9 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from agent.deadends.claims import RUNG_ORDER
 from agent.deadends.dead_end import DeadEnd, DeadEndState
-from agent.deadends.evidence import RUNG_ORDER, Evidence, Failed
+from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.explain import (
     CHANCE,
     LEAST_SHARE,

@@ -8,12 +8,7 @@ from agent.store.trial import Kind, Work
 
 def propose(history: History) -> Work | None:
     """Return the engine's default, or the next safer setting; None when every rung of the ladder failed."""
-    candidate = dict(history.default)
-    ladder = [candidate]
-    for safer in history.space.fallbacks:
-        candidate = {**candidate, **safer}
-        ladder.append(candidate)
-    for step, assignment in enumerate(ladder):
+    for step, assignment in enumerate(history.starts):
         stage = "the engine's default" if step == 0 else f"safer setting {step}"
         if (work := history.admit(assignment, Kind.DEFAULT, stage)) is not None:
             return work

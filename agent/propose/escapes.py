@@ -44,7 +44,7 @@ def _works(history: History, rung: Rung) -> Iterator[Work]:
 
 
 def _rung(history: History, found: DeadEnd, escape: Escape) -> Rung:
-    return escape_rung(found, escape, history.space) if Rung.PROBE in history.runner.rungs else Rung.FULL
+    return escape_rung(found, escape, history.space) if Rung.PROBE in history.rungs else Rung.FULL
 
 
 def _is_sure(found: DeadEnd) -> bool:

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from agent.propose import (
     base,
+    below,
     collectives,
     contenders,
     escapes,
     experiments,
     improve,
+    ladder,
     model_based,
     rechecks,
     second_launch,
@@ -25,6 +27,7 @@ from agent.propose import (
 from agent.propose.history import History
 from agent.reasons import Policy
 from agent.store.trial import Kind, Trial, Work
+from runners import Rung
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,12 @@ def propose(history: History, sampler: model_based.Sampler) -> Proposal:
     """Return what to run next. `sampler` is only a cache: a fresh one gives the same answer."""
     if (stopped := _stopped_by(history)) is not None:
         return None if _in_flight(history) else stopped
+    if not history.rungs or Rung.FULL not in history.rungs:
+        return _offered(history)
+    return _promoted(history, _proposal(history, sampler))
+
+
+def _proposal(history: History, sampler: model_based.Sampler) -> Proposal:
     if probes := rechecks.asked_probes(history):  # they cost no launch of the budget
         return Launches(probes)
     if history.spent >= history.budget:
@@ -69,7 +78,8 @@ def propose(history: History, sampler: model_based.Sampler) -> Proposal:
 def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
     if history.base is None:
         return _find_base(history)
-    for step in (second_launch.of_starting_points, base.baseline, second_launch.of_probes):
+    steps = (second_launch.of_starting_points, base.baseline, second_launch.of_probes, second_launch.of_checks)
+    for step in steps:
         if (work := step(history)) is not None:
             return Launches((work,))
     for batch in (rechecks.stale_probes, collectives.propose, escapes.probes, experiments.at_probe_rung):
@@ -90,6 +100,27 @@ def _launch(history: History, sampler: model_based.Sampler) -> Work | None:
         if (work := step(history)) is not None:
             return work
     return model_based.propose(history, sampler) or contenders.any_repeat(history)
+
+
+def _promoted(history: History, proposal: Proposal) -> Proposal:
+    """A launch is due once the cheaper rungs have had their say."""
+    if not isinstance(proposal, Launches) or len(proposal.works) != 1:
+        return proposal
+    work = proposal.works[0]
+    if ladder.wants_control(history, work) and (control := ladder.control(history)) is not None:
+        return Launches((control,))
+    first = ladder.first_below(history, work)
+    return proposal if first is None else Launches((first,))
+
+
+def _offered(history: History) -> Proposal:
+    """What a study does that stops below the top."""
+    if _in_flight(history):
+        return None
+    if works := below.propose(history):
+        return Launches(works)
+    top = history.rungs[-1].value if history.rungs else "lowest"
+    return Stop(f"the study stops at the {top} rung, and everything there is settled")
 
 
 def _find_base(history: History) -> Proposal:
@@ -114,7 +145,7 @@ def _stopped_by(history: History) -> Stop | None:
     """
     if (why := _harness_fails(history)) is not None:
         return Stop(why, resumable=True)
-    for trial in (*history.trials, *history.probes):
+    for trial in (*history.trials, *history.probes, *history.checks):
         failure = trial.outcome.failure if trial.outcome is not None else None
         if failure is not None and failure.policy is Policy.STOP_STUDY and _is_mine(history, trial):
             line = f": {failure.decisive.text}" if failure.decisive else ""

@@ -55,7 +55,7 @@ def stale_launch(history: History) -> Work | None:
 def recheck_rung(history: History, found: DeadEnd) -> Rung:
     """Return the cheapest rung that shows the failure."""
     visible = all(condition.parameter in history.space.probe_parameters for condition in found.conditions)
-    is_cheap = visible and found.rung is Rung.PROBE and Rung.PROBE in history.runner.rungs
+    is_cheap = visible and found.rung is Rung.PROBE and Rung.PROBE in history.rungs
     return Rung.PROBE if is_cheap else Rung.FULL
 
 
