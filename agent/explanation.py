@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent.deadends.claims import visible_at
+from agent.deadends.contradictions import Contradiction
 from agent.deadends.dead_end import DeadEnd, EscapeState
 from agent.deadends.learn import Suspicion
 from agent.deadends.observation import trial_label
@@ -56,6 +57,8 @@ class TrialExplanation:
     """Dead ends that the trial supports."""
     refuted: tuple[DeadEnd, ...]
     """Dead ends that it passed in."""
+    contradictions: tuple[Contradiction, ...]
+    """Where another rung said something else of the same assignment."""
     causes: tuple[Cause, ...]
     """Where nothing is confirmed: what may have caused it, likeliest first."""
     cures: tuple[Cure, ...]
@@ -93,6 +96,7 @@ def explain(history: History, trial: Trial) -> TrialExplanation:
         changes={name: point[name] for name in changed_parameters(point, base)},
         taught=taught,
         refuted=tuple(found for found in history.atlas.dead_ends if label in found.contradicting),
+        contradictions=tuple(each for each in history.atlas.contradictions if label in (each.below, each.above)),
         causes=tuple(_causes(suspicion)),
         cures=tuple(_cures(history, trial, taught, suspicion)) if trial.is_failed else (),
     )

@@ -101,7 +101,7 @@ def headline(summary: StudySummary) -> list[str]:
     ]
     if words := cost_words(dict(summary.rungs)):
         lines.append(f"below the top: {words}")
-    lines += [f"rungs disagree: {each}" for each in summary.contradictions]
+    lines += [f"rungs disagree: {each}" for each in summary.contradictions if each.is_certain]
     if summary.modelled:
         lines.append(f"modelled node {summary.modelled}: nothing was launched, every figure is the model's")
     if summary.simulated_acceptance is not None:

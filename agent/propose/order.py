@@ -5,6 +5,7 @@ without speculation;  3. second launches that a failure's policy asks for, and i
 4. the collectives, searched at the probe rung, escapes from what is dead there, and experiments on the map;
 5. the launch expected to improve most, times the chance that it works;  6. with the last share of the budget repeats of
 what noise does not tell apart, launches for the map, and further improvement. README.md says how a launch is chosen.
+A launch that is due climbs the cheaper rungs first (`ladder`); a study that stops below the top has its own (`below`).
 """
 
 from __future__ import annotations
