@@ -59,7 +59,7 @@ def resolve_launch(engine: str, request: TrialRequest, command: Command, asked: 
     record = _record(request, command, log, end, started)
     if answer.end == "refused":
         return record
-    return record.model_copy(update={"passed": True, "shown": _shown(answer, command, asked)})
+    return record.model_copy(update={"passed": True, "shown": _shown(answer, request, asked)})
 
 
 def close_resolvers() -> None:
@@ -85,13 +85,13 @@ def _environment(request: TrialRequest, settings: EngineSettings) -> dict[str, s
     return {**request.environment, **settings.variables, **hidden}
 
 
-def _shown(answer: Answer, command: Command, asked: Mapping[str, str]) -> Shown:
+def _shown(answer: Answer, request: TrialRequest, asked: Mapping[str, str]) -> Shown:
     """Return what the engine shows in the words of the request.
 
     Variables are no arguments: launches that differ in them are two, however their arguments resolve.
     """
     values = {name: _scalar(answer.values[word]) for name, word in asked.items() if word in answer.values}
-    text = json.dumps([answer.fingerprint, sorted(command.env.items())])
+    text = json.dumps([answer.fingerprint, sorted(request.variables.items())])
     fingerprint = hashlib.sha256(text.encode()).hexdigest()[:24]
     return Shown(options={name: value for name, value in values.items() if value is not None}, fingerprint=fingerprint)
 

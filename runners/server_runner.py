@@ -153,7 +153,7 @@ class ServerRunner(ABC):
             words = engine_words(request.options, accepted_options(self.name, request.settings.python))
         except (ValueError, EngineNotUsableError) as error:
             return _refused(request, str(error), started)
-        return resolve_launch(self.name, request, command, words)
+        return resolve_launch(self.name, request, self._complete(command, request), words)
 
     def _launch(self, request: TrialRequest, command: Command, port: int) -> RunRecord:
         folder = Path(request.artifact_dir)

@@ -36,7 +36,8 @@ def why_not(history: History, work: Work) -> str | None:
     if dead_end is not None:
         history.refusals.append(Refusal(dead_end.id, work.rung, work.key))
         return dead_end.id
-    if (why := kept_below(history, point, work.rung)) is not None:
+    is_recheck = atlas.find(work.about) is not None  # whether the dead end, and so the cheaper rung, is right
+    if not is_recheck and (why := kept_below(history, point, work.rung)) is not None:
         return why
     closed = history.closed_at(work.rung) if work.kind is Kind.PROBE else history.identities
     if work.identity in closed or work.asked_identity in closed:

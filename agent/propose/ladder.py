@@ -7,6 +7,7 @@ what serves is the yardstick of the other rungs. The first dummy launch is a con
 
 from __future__ import annotations
 
+from agent.deadends.dead_end import DeadEndState
 from agent.propose import prices
 from agent.propose.history import History
 from agent.propose.rechecks import STILL_DEAD
@@ -24,8 +25,10 @@ SAVED = 1.0
 def first_below(history: History, work: Work) -> Work | None:
     """Return what is to run before this launch, or None where it is due."""
     is_new = work.rung is Rung.FULL and work.kind is not Kind.REPEAT and not _is_launched(history, work)
-    if not is_new or work.stage.endswith(STILL_DEAD):
+    if not is_new:
         return None
+    if work.stage.endswith(STILL_DEAD):
+        return _stale_at_its_rung(history, work)
     for rung in history.rungs:
         if rung is not Rung.FULL and _is_open(history, rung, work) and _is_worth(history, rung, work):
             return check_of(work, rung)
@@ -53,6 +56,18 @@ def check_of(work: Work, rung: Rung) -> Work:
         stage=work.stage,
         base=work.base,
     )
+
+
+def _stale_at_its_rung(history: History, work: Work) -> Work | None:
+    """A stale dead end is checked at the rung that shows it; what the user doubts, the real model decides."""
+    found = history.atlas.find(work.about)
+    if found is None or found.state is not DeadEndState.STALE or found.rung not in (Rung.RESOLVE, Rung.DUMMY):
+        return None
+    is_there = found.rung in history.rungs and history.standing.is_trusted(found.rung)
+    if not is_there or not _is_open(history, found.rung, work):
+        return None
+    check = check_of(work, found.rung)
+    return check.model_copy(update={"about": work.about})
 
 
 def is_answering(history: History, rung: Rung) -> bool:

@@ -83,12 +83,12 @@ def _stale(history: History) -> Iterator[tuple[DeadEnd, int]]:
 
 def num_rechecks(history: History, found: DeadEnd) -> int:
     """Return how many closed trials checked this dead end again."""
-    trials = (t for t in (*history.trials, *history.probes) if t.counts)
+    trials = (t for t in (*history.trials, *history.probes, *history.checks) if t.counts)
     return sum(t.work.about == found.id and t.work.stage.endswith(STILL_DEAD) for t in trials)
 
 
 def _waits(history: History, found: DeadEnd) -> bool:
-    return any(t.work.about == found.id for t in (*history.trials, *history.probes) if not t.is_closed)
+    return any(t.work.about == found.id for t in (*history.trials, *history.probes, *history.checks) if not t.is_closed)
 
 
 def _works(history: History, due: Iterable[tuple[DeadEnd, int]], rung: Rung) -> Iterator[Work]:

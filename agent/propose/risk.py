@@ -68,11 +68,16 @@ class Risk:
         ]
 
     @cached_property
+    def _worked(self) -> list[Assignment]:
+        """What served a completion, with the real weights or made-up ones."""
+        return list(self.history.working_at(Rung.DUMMY).values())
+
+    @cached_property
     def _known_values(self) -> set[_Value]:
-        return {(name, repr(value)) for point in self.history.measured.values() for name, value in point.items()}
+        return {(name, repr(value)) for point in self._worked for name, value in point.items()}
 
     @cached_property
     def _known_pairs(self) -> set[tuple[_Value, _Value]]:
-        points = self.history.measured.values()
+        points = self._worked
         listed = ([(name, repr(value)) for name, value in point.items()] for point in points)
         return {pair for values in listed for pair in combinations(values, 2)}

@@ -27,6 +27,8 @@ START_TIMEOUT_S = 300.0
 """A first import of an engine from a cold disk takes a minute and more."""
 ORDER_TIMEOUT_S = 20.0
 """How long one child may take: what resolves at all is done in two seconds, also on a busy machine."""
+FIRST_TIMEOUT_S = 180.0
+"""The same until something was resolved: vLLM inspects the model's class in a process of its own, and remembers it."""
 ANSWER_MARGIN_S = 30.0
 """How much longer the warm process itself may take to answer: it imports what a child needed."""
 STOP_TIMEOUT_S = 2.0
@@ -62,6 +64,7 @@ class WarmResolver:
         self._process: subprocess.Popen[bytes] | None = None
         self._temp_dir: Path | None = None
         self._unread = b""
+        self._has_resolved = False
 
     def resolve(
         self, name: str, argv: Sequence[str], variables: Mapping[str, str], options: Sequence[str], log: Path
@@ -86,14 +89,16 @@ class WarmResolver:
             "env": dict(variables),
             "options": list(options),
             "log": str(log),
-            "timeout_s": ORDER_TIMEOUT_S,
+            "timeout_s": ORDER_TIMEOUT_S if self._has_resolved else FIRST_TIMEOUT_S,
         }
         started = time.monotonic()
-        line = self._ask(json.dumps(order))
+        line = self._ask(json.dumps(order), float(str(order["timeout_s"])) + ANSWER_MARGIN_S)
         if line is None:  # not even the warm process answers: the next question begins with a new one
             self.close()
             return Answer(id=name, end="no_answer", seconds=time.monotonic() - started)
-        return Answer.model_validate_json(line)
+        answer = Answer.model_validate_json(line)
+        self._has_resolved |= answer.end == "resolved"
+        return answer
 
     def kill(self) -> None:
         """End the process at once, while another thread waits for its answer; `close` is still to come."""
@@ -147,7 +152,7 @@ class WarmResolver:
         marks = {"TMPDIR": str(temp_dir), **KEEP_ENVIRON, **({SESSION_VARIABLE: session} if session else {})}
         return {**DEFAULTS, **offline, **self._environment, **marks}
 
-    def _ask(self, order: str) -> bytes | None:
+    def _ask(self, order: str, timeout_s: float) -> bytes | None:
         process = self._process
         if process is None or process.stdin is None:
             return None
@@ -156,7 +161,7 @@ class WarmResolver:
             process.stdin.flush()
         except BrokenPipeError:
             return None
-        return self._read_line(ORDER_TIMEOUT_S + ANSWER_MARGIN_S)
+        return self._read_line(timeout_s)
 
     def _read_line(self, timeout_s: float) -> bytes | None:
         """Return the content of the next line that is meant for us; None when none comes in time or ever."""

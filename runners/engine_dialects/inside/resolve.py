@@ -16,6 +16,7 @@ Standard library only, and any Python that the engines run on (3.9 and newer).
 from __future__ import annotations
 
 import dataclasses
+import gc
 import hashlib
 import importlib
 import json
@@ -141,6 +142,7 @@ def _lasting(value: Any) -> Any:
 def child(resolve: Resolve, order: dict[str, Any], writer: int) -> None:
     """Resolve one order and end; never returns."""
     code = 1
+    gc.disable()  # a collection would copy every page that it looks at, for a process that ends at once
     try:
         os.setpgid(0, 0)
         log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -226,6 +228,7 @@ def preload(modules: list[str]) -> None:
     for name in modules:
         with suppress(Exception):
             importlib.import_module(name)
+    gc.freeze()
 
 
 def main(engine: str) -> None:
