@@ -14,7 +14,7 @@ from search_spaces import Comparison, Condition
 from tests.support.laddered import ORDER, LadderedStudy, LadderedTruth
 from tests.support.planted import Planted, small_space
 
-BUDGET = 14
+BUDGET = 8
 REASONS = (Reason.CONFIG_INVALID, Reason.UNSUPPORTED_ARCH, Reason.MISSING_DEPENDENCY)
 """Reasons that every rung of these claims to find, and that always repeat."""
 
@@ -43,7 +43,7 @@ def in_order(study: LadderedStudy) -> list[Trial]:
     return sorted((*study.trials, *study.probes), key=lambda trial: trial.started_at)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(truths(), st.integers(0, 3), st.sampled_from([1, 2]))
 def test_nothing_is_launched_above_a_rung_that_failed(truth: LadderedTruth, seed: int, slots: int) -> None:
     """Nor is anything run twice, and cheap rungs use up no budget."""
@@ -62,7 +62,7 @@ def test_nothing_is_launched_above_a_rung_that_failed(truth: LadderedTruth, seed
     assert {trial.work.kind for trial in study.probes} <= {Kind.PROBE}
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(truths(), st.integers(0, 3))
 def test_everything_that_is_launched_was_resolved_first(truth: LadderedTruth, seed: int) -> None:
     """The cheapest rung is climbed by all; a pass is remembered and not asked for again."""
@@ -73,7 +73,7 @@ def test_everything_that_is_launched_was_resolved_first(truth: LadderedTruth, se
     assert {trial.work.key for trial in study.trials} <= set(resolved)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(truths(), st.integers(0, 3), st.integers(1, 40))
 def test_a_resumed_study_climbs_as_an_uninterrupted_one(truth: LadderedTruth, seed: int, steps: int) -> None:
     whole = LadderedStudy(truth, BUDGET, seed)
