@@ -69,8 +69,8 @@ class Risk:
 
     @cached_property
     def _worked(self) -> list[Assignment]:
-        """What served a completion, with the real weights or made-up ones."""
-        return list(self.history.working_at(Rung.DUMMY).values())
+        """What was measured. That something passes with made-up weights says nothing of what hangs on the real ones."""
+        return list(self.history.measured.values())
 
     @cached_property
     def _known_values(self) -> set[_Value]:
