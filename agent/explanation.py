@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from agent.deadends.claims import visible_at
 from agent.deadends.contradictions import Contradiction
 from agent.deadends.dead_end import DeadEnd, EscapeState
-from agent.deadends.learn import Suspicion
 from agent.deadends.observation import trial_label
+from agent.deadends.suspicion import Suspicion
 from agent.errors import UsageError
 from agent.propose.history import History
 from agent.propose.risk import Risk
@@ -156,5 +156,5 @@ def _passes(history: History, name: str, value: Scalar) -> Iterator[str]:
     """Yield the trials with this value that worked: launches first, since they show more."""
     is_visible = history.space.parameters[name].seen_by_probe
     for trial in (*history.trials, *(history.probes if is_visible else ())):
-        if trial.is_measured and is_one_of(trial.work.resolved[name], (value,)):
+        if trial.works and is_one_of(trial.work.resolved[name], (value,)):
             yield trial_label(trial)

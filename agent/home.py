@@ -56,7 +56,10 @@ class Home:
 
     def check(self) -> None:
         """Raise UsageError when the folder, or the nearest one above it that exists, cannot be written."""
-        nearest = next(path for path in (self.path, *self.path.parents) if path.exists())
+        try:
+            nearest = next(path for path in (self.path, *self.path.parents) if path.exists())
+        except (OSError, ValueError) as error:  # too long, or a NUL
+            raise self._unwritable(str(getattr(error, "strerror", None) or error)) from error
         if (problem := folder_problem(nearest)) is not None:
             raise self._unwritable(problem)
 

@@ -73,7 +73,7 @@ def _failure(record: RunRecord, failure: Failure) -> RecordedFailure:
 
 def _probes(store: StudyStore) -> list[Trial]:
     """A table knows probes and launches only."""
-    return [trial for trial in store.probes() if trial.work.rung is Rung.PROBE]
+    return [trial for trial in store.probes_of() if trial.work.rung is Rung.PROBE]
 
 
 def main() -> None:
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--storage")
     given = parser.parse_args()
     store, _ = open_study(Home.find(str(given.home) if given.home else None), given.study, given.storage)
-    for line in recorded_lines(store.manifest, (*store.trials(), *_probes(store))):
+    for line in recorded_lines(store.manifest, (*store.trials_of(), *_probes(store))):
         sys.stdout.write(line + "\n")
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
+import json
 
 from agent.deadends.documents import as_html, as_json, as_markdown
 from agent.deadends.observation import trial_label
 from agent.effects import contradictions
-from agent.redaction import is_secret, redact_argv, redact_text
+from agent.report_words import command_line
 from agent.requests import request_of
 from agent.rungs import cost_words
+from agent.schedule_report import ScheduleCommands, schedule_json, schedule_lines, schedule_markdown
 from agent.store.manifest import Manifest
 from agent.store.trial import Trial
 from agent.summary import Arm, StudySummary
@@ -31,24 +31,14 @@ def reproduce_command(runner: Runner, trial: Trial, manifest: Manifest) -> str:
     return command_line(command.argv, command.env)
 
 
-def command_line(argv: tuple[str, ...], env: Mapping[str, str]) -> str:
-    """Return an argument list and its variables as one line that a POSIX shell reads the same way.
-
-    A secret variable is taken from the shell that the line is pasted into; a secret argument is masked.
-    """
-    variables = [f"{name}={_shell_value(name, value)}" for name, value in sorted(env.items())]
-    return " ".join([*variables, shlex.join(redact_argv(argv))])
-
-
-def _shell_value(name: str, value: str) -> str:
-    return f'"${name}"' if is_secret(name, value) else shlex.quote(redact_text(value))
-
-
-def as_report(summary: StudySummary, command: str | None) -> str:
+def as_report(summary: StudySummary, command: str | None, commands: ScheduleCommands | None = None) -> str:
     """Return the report as Markdown."""
     lines = [f"# Study {summary.study}", "", *(f"- {line}" for line in headline(summary))]
     if command is not None:
         lines += ["", "## The command that repeats the best", "", f"    {command}"]
+    if summary.schedule is not None:
+        told = schedule_markdown(summary.schedule, commands or ScheduleCommands({}, why_none="the engine is not asked"))
+        lines += ["", "## How many tokens to draft", "", told]
     lines += ["", "## Dead ends", "", as_markdown(summary.atlas.dead_ends)]
     if summary.replaced:
         lines += ["", "## What the engine replaced", "", *(f"- {line}" for line in _replaced(summary.replaced)), ""]
@@ -81,14 +71,19 @@ def _unknown(trial: Trial) -> str:
     return f"{trial_label(trial)}: `{line.replace('`', chr(39))}`" + (f" ({log})" if log else "")
 
 
-def documents(summary: StudySummary, command: str | None) -> dict[str, str]:
+def documents(summary: StudySummary, command: str | None, commands: ScheduleCommands | None = None) -> dict[str, str]:
     """Return the files that go to the tracking server with the study's own run."""
     found = summary.atlas.dead_ends
+    schedule = {}
+    if summary.schedule is not None:
+        content = schedule_json(summary.schedule, commands)
+        schedule = {"schedule.json": json.dumps(content, indent=1) + "\n", **(commands.files if commands else {})}
     return {
+        **schedule,
         "dead_ends.json": as_json(found),
         "dead_ends.md": as_markdown(found),
         "dead_ends.html": as_html(found, f"Dead ends of study {summary.study}"),
-        "report.md": as_report(summary, command),
+        "report.md": as_report(summary, command, commands),
     }
 
 
@@ -102,6 +97,13 @@ def headline(summary: StudySummary) -> list[str]:
     if words := cost_words(dict(summary.rungs)):
         lines.append(f"below the top: {words}")
     lines += [f"rungs disagree: {each}" for each in summary.contradictions if each.is_certain]
+    if summary.earlier:
+        lines.append(f"{summary.earlier} of the launches were made before the environment changed, and are kept apart")
+    if outcomes["slower"]:
+        lines.append(
+            f"{outcomes['slower']} more launches were stopped early, clearly slower than the best: about "
+            f"{summary.saved_s:.0f} s of measuring saved"
+        )
     if summary.modelled:
         lines.append(f"modelled node {summary.modelled}: nothing was launched, every figure is the model's")
     if summary.simulated_acceptance is not None:
@@ -114,7 +116,19 @@ def headline(summary: StudySummary) -> list[str]:
     lines.append(f"baseline without speculation: {_arm(summary, summary.baseline)}")
     if summary.gain is not None:
         lines.append(f"gain: {summary.gain:.2f}× the baseline ({summary.gain - 1:+.1%}); verdict: {summary.verdict}")
-    return lines
+    lines.append(_interval(summary))
+    if summary.schedule is not None:
+        lines += schedule_lines(summary.schedule)
+    return lines if summary.drift is None else [*lines, summary.drift.words()]
+
+
+def _interval(summary: StudySummary) -> str:
+    """Return the interval of the ratio that the verdict stands on, or why there is none."""
+    if summary.comparison is None:
+        return "no interval: too little was repeated"
+    is_baseline = summary.best is not None and summary.best is summary.baseline
+    whose = "best besides the baseline" if is_baseline else "ratio to the baseline"
+    return f"{whose}: {summary.comparison.words()}"
 
 
 def simulated_note(length: float) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agent.spec import StudySpec
 from agent.store.trial import Trial
 from runners import EngineSettings, Rung
-from runners.registry import make_runner
+from runners.registry import UnknownEngineError, make_runner
 from runners.rungs import rungs_of
 
 WORDS = {Rung.RESOLVE: "resolved", Rung.PROBE: "probes", Rung.DUMMY: "dummy launches", Rung.FULL: "launches"}
@@ -24,8 +25,20 @@ class RungCost:
     """Node time, in seconds."""
 
 
-def check_rungs(spec: StudySpec, engine: EngineSettings) -> None:
-    """Raise UsageError or SpecificationError where a study asks for rungs that its engine does not have."""
+def check_engine(spec: StudySpec) -> None:
+    """Raise UsageError or SpecificationError where there is no engine of that name."""
+    try:
+        make_runner(spec.engine)
+    except UnknownEngineError as error:
+        raise spec.error(str(error), "engine") from error
+
+
+def asked_rungs(spec: StudySpec, engine: EngineSettings) -> dict[str, Any]:
+    """Return what a study asks of the rungs, as keys of its settings.
+
+    Raises:
+        UsageError, SpecificationError: its engine does not have them.
+    """
     order, there = list(Rung), rungs_of(make_runner(engine.engine), engine)
     first, last = order.index(spec.start_rung), order.index(spec.max_rung)
     if first > last:
@@ -33,6 +46,7 @@ def check_rungs(spec: StudySpec, engine: EngineSettings) -> None:
     if spec.max_rung not in there:
         named = ", ".join(rung.value for rung in there)
         raise spec.error(f"{spec.engine} has no {spec.max_rung.value} rung here. It has: {named}", "max_rung")
+    return {"probe_share": spec.probe_share, "start_rung": spec.start_rung, "max_rung": spec.max_rung}
 
 
 def costs_of(trials: Sequence[Trial]) -> dict[Rung, RungCost]:

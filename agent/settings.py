@@ -23,5 +23,9 @@ class StudySettings(Frozen):
     """The cheapest rung that is climbed from."""
     max_rung: Rung = Rung.FULL
     """The dearest rung that is climbed to."""
+    probe_sizes: tuple[int, ...] = ()
+    """Message sizes of probes in bytes, in the place of those of the model and the workload."""
     contender_share: float = Field(default=0.2, ge=0.0, le=1.0)
     """Share of the budget kept for repeating the baseline and the best few."""
+    stop_early: bool = True
+    """Whether a launch that is clearly slower than the incumbent ends its load early."""

@@ -1,4 +1,4 @@
-"""Base of every value object that crosses a process boundary."""
+"""The base of every value object that crosses a process boundary."""
 
 from __future__ import annotations
 

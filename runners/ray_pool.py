@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from runners.artifact_return import Returned, at_hand, mark, packed, unpacked
 from runners.contract import EngineSettings, RunRecord, TrialRequest
+from runners.ray_daemons import RayDaemons
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
 
@@ -57,6 +59,7 @@ class RayPool:
         self._num_cpus = num_cpus
         self._task: Any = None
         self._folder: SessionFolder | None = None
+        self._daemons: RayDaemons | None = None
 
     def start(self) -> None:
         """Start a local Ray, or connect to the one at the address.
@@ -78,6 +81,21 @@ class RayPool:
             self._remove_folder()
             where = f"Ray at {self._address}" if self._address else "a local Ray"
             raise PoolError(f"cannot start {where}: {str(error).splitlines()[0]}") from error
+        self._daemons = RayDaemons() if self._address is None else None
+
+    @property
+    def dead_daemon(self) -> str | None:
+        """Name of a daemon of our own local Ray that died; nothing runs there any more. None while all is well."""
+        return None if self._daemons is None else self._daemons.dead()
+
+    def restart(self) -> None:
+        """Put a new local Ray in the place of one that died. What ran there is lost.
+
+        Raises:
+            PoolError: when Ray does not come up again.
+        """
+        self.stop()
+        self.start()
 
     def _arguments(self) -> dict[str, object]:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
@@ -111,6 +129,8 @@ class RayPool:
 
         if self._task is None:
             self._task = ray.remote(max_retries=0)(execute)
+        for request in requests:
+            mark(request)
         task = self._task.options(**_resources(requests[0].settings))
         return Running(task.remote([request.model_dump_json() for request in requests]), tuple(requests))
 
@@ -127,7 +147,8 @@ class RayPool:
         from ray.exceptions import RayError, RayTaskError
 
         try:
-            return [RunRecord.model_validate_json(text) for text in ray.get(task.reference)]
+            answers = ray.get(task.reference)
+            return [unpacked(each, request, ray.get) for each, request in zip(answers, task.requests, strict=True)]
         except RayTaskError as error:
             return Lost(f"the runner failed: {str(error).strip().splitlines()[-1]}")
         except RayError as error:
@@ -148,6 +169,7 @@ class RayPool:
         """Disconnect, and end a local Ray with everything it wrote."""
         import ray
 
+        self._daemons = self._task = None
         ray.shutdown()
         self._remove_folder()
 
@@ -188,17 +210,20 @@ def _resources(settings: EngineSettings) -> dict[str, int]:
     return {"num_cpus": settings.num_ranks}
 
 
-def execute(texts: list[str]) -> list[str]:
-    """Run in the Ray worker: JSON requests in, JSON records out."""
+def execute(texts: list[str]) -> list[Returned[Any]]:
+    """Run in the Ray worker: JSON requests in, JSON records out, with the files that the agent cannot see."""
+    import ray
+
     from runners.contract import Rung
 
-    requests = [_with_gpus(TrialRequest.model_validate_json(text)) for text in texts]
-    runner = make_runner(requests[0].settings.engine)
-    if requests[0].rung is Rung.PROBE:
-        records = runner.run_probes(requests)
-    else:
-        records = [runner.run(request) for request in requests]
-    return [record.model_dump_json() for record in records]
+    asked = [_with_gpus(TrialRequest.model_validate_json(text)) for text in texts]
+    with at_hand(asked) as requests:
+        runner = make_runner(requests[0].settings.engine)
+        if requests[0].rung is Rung.PROBE:
+            records = runner.run_probes(requests)
+        else:
+            records = [runner.run(request) for request in requests]
+        return [packed(*each, ray.put) for each in zip(asked, requests, records, strict=True)]
 
 
 def _with_gpus(request: TrialRequest) -> TrialRequest:

@@ -37,6 +37,7 @@ from runners.load_client.job import Api
 from runners.phases import PhasePattern
 from runners.ports import HOST, free_port
 from runners.resolve_rung import resolve_launch
+from runners.server_probes import probe_server, run_probe_batch, server_orders
 from runners.server_session import ServerSession
 from runners.simulated_acceptance import simulated_acceptance
 from search_spaces import Assignment, Facts, Scalar
@@ -56,7 +57,7 @@ class ServerRunner(ABC):
     """Runner of one kind of server; the subclasses say what is particular to it."""
 
     name: str
-    rungs: tuple[Rung, ...] = (Rung.FULL,)
+    rungs: tuple[Rung, ...] = (Rung.PROBE, Rung.FULL)
     api: Api
     phase_patterns: tuple[PhasePattern, ...]
     titles: str
@@ -67,6 +68,10 @@ class ServerRunner(ABC):
     """Port of the command that a user is given to repeat a launch."""
     death_report_s: float = 5.0
     """How long it takes at most to end by itself after one of its processes died: vLLM 0.32 needs up to 4.7 s."""
+    info_paths: tuple[str, ...] = ()
+    """Pages on which it says what it runs, the newest first."""
+    info_names: tuple[str, ...] = ()
+    """What of its answer is kept as evidence."""
     variables: ClassVar[Mapping[str, str]] = {}
     """Environment that it needs to be run by a program, unless the user has set it."""
 
@@ -104,7 +109,7 @@ class ServerRunner(ABC):
 
     @abstractmethod
     def effects(self, request: TrialRequest, lines: Iterator[LogLine]) -> Iterator[EffectProof]:
-        """Yield what the log proves about the parameters of the assignment."""
+        """Yield what the log, and what the server said of itself, prove about the parameters of the assignment."""
 
     def version(self, settings: EngineSettings) -> str:
         """Return the version of the engine in the user's environment."""
@@ -144,8 +149,17 @@ class ServerRunner(ABC):
         return record.model_copy(update={"effects": proofs, "measurement": measurement, "wall_s": wall_s})
 
     def run_probes(self, requests: Sequence[TrialRequest]) -> list[RunRecord]:
-        """Raise: a server has no probe rung of its own, as `rungs` says."""
-        raise ValueError(f"{self.name} has no probe rung")
+        """Probe the collectives that the requests select, with the torch of the engine's own environment."""
+        settings = requests[0].settings
+        try:
+            release = accepted_options(self.name, settings.python).release
+        except EngineNotUsableError:  # what depends on the version is then left out; a launch will say why
+            release = ()
+        server = probe_server(settings, requests[0].environment)
+        plain = requests[0].model_copy(update={"variables": {}})
+        variables = self._complete(server, plain).env if release else server.env
+        orders = [server_orders(request, release) for request in requests]
+        return run_probe_batch(orders, Command(argv=server.argv, env=variables))
 
     def _resolve(self, request: TrialRequest, started: float) -> RunRecord:
         try:
@@ -165,6 +179,8 @@ class ServerRunner(ABC):
             completion_timeout_s=2 * warmup_s,
             death_report_s=self.death_report_s,
             is_loaded=request.rung is not Rung.DUMMY,
+            info_paths=self.info_paths,
+            info_names=self.info_names,
         )
         plan = LaunchPlan(
             phase_patterns=self.phase_patterns,
@@ -199,6 +215,7 @@ class ServerRunner(ABC):
             api=self.api,
             model=str(name),
             workload=request.workload,
+            stop=request.stop,
             vocabulary_size=_vocabulary_size(settings.model),
             records_path=str(Path(request.artifact_dir) / "requests.jsonl"),
         )

@@ -16,7 +16,7 @@ class VllmRunner(ServerRunner):
     """Runner of vLLM."""
 
     name = "vllm"
-    rungs = (Rung.RESOLVE, Rung.DUMMY, Rung.FULL)
+    rungs = (Rung.RESOLVE, Rung.PROBE, Rung.DUMMY, Rung.FULL)
     api: Api = "openai"
     usual_port = 8000
     titles = r"VLLM::"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -31,7 +31,26 @@ RungName = Literal["probe", "dummy", "full"]
 Component = Literal["step", "compute", "communication", "draft", "acceptance"]
 Seconds = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
+NEEDED_FACTS = ("device", "num_ranks", "engine_version")
+"""Without these no study can be planned on a node."""
+DEVICES = ("cuda", "cpu")
+MOST_RANKS = 4096
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
+
+
+def fact_problems(facts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the facts that every study needs, by name (empty where one is missing)."""
+    for name in NEEDED_FACTS:
+        value = facts.get(name)
+        if value is None:
+            yield "", f"'{name}' is missing"
+        elif name == "num_ranks":
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_RANKS:
+                yield name, f"must be a whole number from 1 to {MOST_RANKS}"
+        elif not isinstance(value, str):
+            yield name, "must be a text"
+        elif name == "device" and value not in DEVICES:
+            yield name, f"must be one of {', '.join(DEVICES)}"
 
 
 class Wanted(SpaceModel):
@@ -44,7 +63,10 @@ class Wanted(SpaceModel):
     @model_validator(mode="before")
     @classmethod
     def _list_is_values(cls, written: object) -> object:
-        return {"values": written} if isinstance(written, list | tuple) else written
+        found = {"values": written} if isinstance(written, list | tuple) else written
+        if isinstance(found, Mapping) and isinstance(values := found.get("values"), list):
+            return {**found, "values": tuple(values)}  # strict: a list of Python is no tuple
+        return found
 
     @model_validator(mode="after")
     def _asks_for_one_kind(self) -> Wanted:
@@ -212,7 +234,8 @@ class PlantedExit(SpaceModel):
 
 
 def _text_lines(written: object) -> object:
-    return written.splitlines() if isinstance(written, str) else written
+    lines = written.splitlines() if isinstance(written, str) else written
+    return tuple(lines) if isinstance(lines, list) else lines  # strict: a list of Python is no tuple
 
 
 class PlantedFailure(Conditional):

@@ -15,7 +15,7 @@ FORGET = "forget"
 EVERY = "*"
 
 
-@click.command()
+@click.command(epilog="Example: agent deadends --all; agent deadends forget D3b2668")
 @click.argument("words", nargs=-1, metavar=f"[STUDY | {FORGET} ID…]")
 @click.option("--all", "show_all", is_flag=True, help="Show suspected, flaky and refuted ones too.")
 @click.option(
@@ -55,7 +55,7 @@ def command(
     if undo and not is_forgetting:
         raise click.UsageError(f"--undo goes with `agent deadends {FORGET} ID`")
     if not is_forgetting and len(words) > 1:
-        raise click.UsageError(f"one study at a time, not {len(words)}: {' '.join(words)}")
+        raise click.UsageError(f"STUDY: one at a time, not {len(words)}: {' '.join(words)}")
     study = named or (None if is_forgetting else next(iter(words), None))
     reading = read_study(Home.find(home), study, storage)
     if is_forgetting:

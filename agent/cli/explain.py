@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST_LABELS = 3
 
 
-@click.command()
+@click.command(epilog="Example: agent explain '#12'; agent explain p3")
 @click.argument("trial")
 @click.option("--study", help="Study.  [default: the last one]")
 @json_option
@@ -114,7 +114,8 @@ def _ending(explained: TrialExplanation) -> list[str]:
         return ["  still running"]
     failure = outcome.failure
     if failure is None:
-        return [f"  {outcome.kind.value}" + (f": {outcome.value:.1f}" if outcome.value is not None else "")]
+        said = f"{outcome.value:.1f}" if outcome.value is not None else outcome.note
+        return [f"  {outcome.kind.value.replace('_', ' ')}" + (f": {said}" if said else "")]
     lines = [f"  {outcome.kind.value}: {failure.reason.value} in phase {failure.phase.value}"]
     lines += [f"    line {failure.decisive.number}: {failure.decisive.text.strip()}"] if failure.decisive else []
     lines += [f"    blamed: {', '.join(failure.blames)}"] if failure.blames else []

@@ -44,7 +44,14 @@ def _levels(_context: click.Context, _parameter: click.Parameter, text: str | No
         raise click.BadParameter(f"{text!r} is not a list of numbers such as 1,8") from error
 
 
-@click.command()
+exclude_option = click.option(
+    "--exclude", multiple=True, callback=_many, metavar="NAME=VALUE", help="Never try this value."
+)
+
+
+@click.command(
+    epilog="Example: agent search --engine sglang --model ~/models/big --draft ~/models/big-eagle3 --tp 8 --budget 40"
+)
 @click.option("--budget", type=int, help="Launches, failures and repeats included.  [default: 40]")
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h; resumable afterwards.")
 @click.option("--start-rung", type=click.Choice(RUNGS), help="Cheapest rung to climb from.  [default: resolve]")
@@ -72,15 +79,17 @@ def _levels(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.option("--requests", type=int, help="Requests for each level.  [default: the engine's preset]")
 @click.option("--seed", type=int, help="Seed of every random choice.  [default: 0]")
 @click.option("--pin", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Hold a parameter at one value.")
-@click.option("--exclude", multiple=True, callback=_many, metavar="NAME=VALUE", help="Never try this value.")
+@exclude_option
 @click.option("--option", "options", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Fixed engine flag.")
 @click.option(
     "--env", "environment", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="Fixed variable of a server."
 )
+@click.option("--rules", metavar="FILE", help="YAML file with rules of your own for failures; stored with the study.")
 @storage_option
 @click.option("--tracking-uri", help="MLflow server or store.  [default: MLFLOW_TRACKING_URI, or a file in the home]")
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
 @click.option("--trials-per-node", type=int, help="Trials at the same time.  [default: 1]")
+@click.option("--accept-interference", flag_value=True, default=None, type=bool, help="Allow that though unmeasured.")
 @click.option(
     "--no-inherit", "inherit", flag_value=False, default=None, type=bool, help="Do not start from known dead ends."
 )

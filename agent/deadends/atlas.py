@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from agent.deadends.claims import reaches
 from agent.deadends.contradictions import Contradiction, Weightless
 from agent.deadends.dead_end import DeadEnd, DeadEndState
-from agent.deadends.learn import Suspicion
 from agent.deadends.observation import Observation
+from agent.deadends.suspicion import Suspicion
 from search_spaces import Scalar
 
 

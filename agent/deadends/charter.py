@@ -18,6 +18,9 @@ from agent.reasons import Reason
 from agent.store.trial import Trial
 from search_spaces import Facts, SearchSpace, matches_all
 
+ROUNDS = 3
+"""How often what became clear is used to make more of it clear."""
+
 
 class Charter:
     """The map of a growing study."""
@@ -31,10 +34,11 @@ class Charter:
 
     def _begin(self, forgotten: frozenset[str], weightless: Weightless) -> None:
         self._forgotten, self._weightless = forgotten, weightless
-        self._evidence = Evidence(self._space)
+        self._evidence = Evidence(self._space, self._facts)
         self._variants = Variants(self._space, self._facts)
         self._heirlooms = [Heirloom(found) for found in self._inherited if found.id not in forgotten]
         self._refuting: list[Trial] = []
+        self._alone: dict[Reason, Learned] = {}
         self._learned: dict[Reason, Learned] = {}
         self._seen: set[tuple[str, int]] = set()
         self._atlas = self._drawn()
@@ -61,16 +65,30 @@ class Charter:
             if seen is not None and not (seen.failure and seen.label in forgotten):
                 is_new = True
                 touched |= self._take(trial, seen)
-        for reason in touched:
-            known = [each.entry(self._facts) for each in self._heirlooms if each.explains]
-            self._learned[reason] = learn(reason, self._evidence, self._facts, known)
+        if is_new:
+            self._learn(touched)
         if is_new or self._atlas.contradictions != self._ledger.contradictions:
             self._atlas = self._drawn()
         return self._atlas
 
+    def _learn(self, touched: set[Reason]) -> None:
+        """Learn what the touched reasons teach on their own, then what of the rest other dead ends hide anyway."""
+        known = [each.entry(self._facts) for each in self._heirlooms if each.explains]
+        for reason in touched:
+            self._alone[reason] = learn(reason, self._evidence, self._facts, known)
+        self._learned = {reason: self._alone[reason] for reason in Reason if reason in self._alone}
+        unclear = [reason for reason, alone in self._learned.items() if alone.suspicions]
+        for _ in range(ROUNDS):  # always from the start: what is concluded does not depend on what was believed before
+            before = [found for learned in self._learned.values() for found in learned.confirmed]
+            strikes = (*known, *before)
+            self._learned |= {each: learn(each, self._evidence, self._facts, known, strikes) for each in unclear}
+            if [found for learned in self._learned.values() for found in learned.confirmed] == before:
+                break
+
     def _take(self, trial: Trial, seen: Observation) -> set[Reason]:
         """Take in a closed trial; return the reasons whose lesson it may change."""
         self._evidence.add(seen)
+        self._evidence.note_values(trial.work.requested, seen.assignment)
         self._variants.take(seen)
         if trial.outcome is not None and trial.outcome.refutes:
             self._refuting.append(trial)
@@ -83,7 +101,7 @@ class Charter:
         return own | {reason for reason in self._evidence.reasons if self._is_open(reason, seen)}
 
     def _is_open(self, reason: Reason, seen: Observation) -> bool:
-        learned = self._learned.get(reason)
+        learned = self._alone.get(reason)
         if learned is None or learned.suspected or learned.flaky:
             return True
         return any(matches_all(found.conditions, seen.assignment) for found in learned.confirmed)

@@ -7,16 +7,23 @@ then a few operations on integers, however long the study is.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agent.deadends.claims import RUNG_ORDER, reaches
+from agent.deadends.claims import RUNG_ORDER as RUNG_ORDER
+from agent.deadends.claims import reaches
+from agent.deadends.implied import Implications
 from agent.deadends.lexicon import Lexicon
 from agent.deadends.observation import Observation
-from agent.deadends.phases import PHASE_ORDER
+from agent.deadends.phases import PHASE_ORDER as PHASE_ORDER
+from agent.deadends.signature import signature_of
 from agent.outcome import Failure
 from agent.reasons import Reason
 from runners import Phase, Rung
-from search_spaces import SearchSpace, assignment_key
+from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
+
+Place = tuple[Rung, Phase]
+"""Where a failure struck."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,13 @@ class Failed:
     """For each visible parameter, the numbers of the conditions that its value satisfies."""
     order: tuple[int, int, str, str]
     """Sort key that does not depend on when it was seen: evidence that names its cause comes first."""
+    signature: str
+    """What the failure looks like: failures of one cause look alike."""
+
+    @property
+    def place(self) -> Place:
+        """Where it struck."""
+        return self.seen.rung, self.failure.phase
 
     @property
     def blames(self) -> frozenset[str]:
@@ -47,39 +61,33 @@ class ReasonEvidence:
     """Condition number → bits of the failures that satisfy it."""
     blaming: dict[frozenset[str], int] = field(default_factory=lambda: defaultdict(int))
     """Blamed parameters → bits of the failures whose message accuses just these."""
-    at_rung: dict[Rung, int] = field(default_factory=lambda: defaultdict(int))
-    """Rung → bits of the failures seen there."""
+    looking: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """Signature → bits of the failures that look like this."""
+    struck: dict[Place, int] = field(default_factory=lambda: defaultdict(int))
+    """Place → bits of the failures that struck there."""
     flaky: dict[int, list[Observation]] = field(default_factory=dict)
     """Failures whose very same launch also passed, with those passes."""
-    _last_phase: tuple[tuple[int, int], Phase] | None = None
+    survivors: int = 0
+    """Bits of the survivors that failed for this reason: what comes further may still have its cause."""
 
     @property
     def steady(self) -> int:
         """Bits of the failures that are not known to be flaky."""
         return ((1 << len(self.failures)) - 1) & ~sum(1 << index for index in self.flaky)
 
-    @property
-    def last_phase(self) -> Phase:
-        """The latest phase in which a failure of the reason struck: what came further did not have its cause."""
-        state = (len(self.failures), len(self.flaky))
-        if self._last_phase is None or self._last_phase[0] != state:
-            phases = (failed.failure.phase for failed in self.failures if failed.index not in self.flaky)
-            self._last_phase = (state, max(phases, key=PHASE_ORDER.__getitem__, default=Phase.STOP))
-        return self._last_phase[1]
-
     def alike(self, failed: Failed) -> int:
-        """Return the bits of the failures that may have the same cause: a message with other blames has another one."""
-        if not failed.blames:
-            return (1 << len(self.failures)) - 1
-        return self.blaming[failed.blames] | self.blaming[frozenset()]
+        """Return the bits of the failures that may have the same cause: they look alike and blame nothing else."""
+        bits = self.looking[failed.signature]
+        return bits & (self.blaming[failed.blames] | self.blaming[frozenset()]) if failed.blames else bits
 
 
 class Evidence:
     """Passes and failures of a study. Only grows."""
 
-    def __init__(self, space: SearchSpace) -> None:
+    def __init__(self, space: SearchSpace, facts: Facts) -> None:
         self.space = space
         self.lexicon = Lexicon(space)
+        self.implications = Implications(space, facts, self.lexicon)
         self.reasons: dict[Reason, ReasonEvidence] = {}
         self.passes: list[Observation] = []
         self._satisfying: dict[Rung, dict[int, int]] = {rung: defaultdict(int) for rung in Rung}
@@ -88,6 +96,8 @@ class Evidence:
         self._surviving: dict[tuple[Rung, Phase], dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._num_survivors: dict[Phase, int] = defaultdict(int)
         self._launches: dict[tuple[Rung, str], tuple[list[Observation], list[Failed]]] = {}
+        self._ran: set[tuple[str, str]] = set()
+        self._replaced: set[tuple[str, str]] = set()
 
     def add(self, seen: Observation) -> None:
         """Take in one closed trial."""
@@ -102,18 +112,34 @@ class Evidence:
             for each in failed:
                 self.reasons[each.failure.reason].flaky[each.index] = list(passed)
 
-    def against(self, conditions: tuple[int, ...], rung: Rung, reason: Reason) -> bool:
-        """Return whether anything that satisfies all conditions passed, at this rung or above it.
+    def note_values(self, requested: Assignment, ran: Assignment) -> None:
+        """Take in which values a trial asked for, and which ran."""
+        self._ran.update((name, repr(value)) for name, value in ran.items())
+        self._replaced.update((name, repr(value)) for name, value in requested.items() if ran[name] != value)
+
+    def never_runs(self, name: str, value: Scalar) -> bool:
+        """Return whether the engine ran something else each time that this value was asked for."""
+        key = (name, repr(value))
+        return key in self._replaced and key not in self._ran
+
+    def against(self, conditions: tuple[int, ...], place: Place, reason: Reason) -> bool:
+        """Return whether anything that satisfies all conditions passed the place, at its rung or above it.
 
         A launch that failed for another reason in a later phase passed what this reason strikes.
         """
-        if _all(conditions, self._satisfying[rung]):
+        if _all(conditions, self._satisfying[place[0]]):
             return True
-        return bool(_all(conditions, self._surviving[rung, self.reasons[reason].last_phase]))
+        return bool(_all(conditions, self._surviving[place]) & ~self.reasons[reason].survivors)
 
-    def reached(self, reason: Reason) -> int:
-        """Return how many launches came as far as the failures of a reason, those not counted."""
-        return len(self.passes) + self._num_survivors[self.reasons[reason].last_phase]
+    def passed(self, place: Place, reason: Reason) -> Callable[[int], int]:
+        """Return what maps a condition to the bits of all that satisfied it and passed a place, as `against` has it."""
+        satisfying, surviving = self._satisfying[place[0]], self._surviving[place]
+        others, shift = ~self.reasons[reason].survivors, len(self.passes)
+        return lambda number: satisfying.get(number, 0) | (surviving.get(number, 0) & others) << shift
+
+    def reached(self, phase: Phase) -> int:
+        """Return how many launches came further than a phase."""
+        return len(self.passes) + self._num_survivors[phase]
 
     def contradicting(self, conditions: tuple[int, ...], rung: Rung) -> list[Observation]:
         """Return the passes at this rung or above it that satisfy all conditions, oldest first."""
@@ -128,8 +154,8 @@ class Evidence:
         """
         evidence = self.reasons[reason]
         bits = _all(conditions, evidence.satisfying)
-        for rung, seen_there in evidence.at_rung.items():
-            if bits & seen_there and self.against(conditions, rung, reason):
+        for place, seen_there in evidence.struck.items():
+            if bits & seen_there and self.against(conditions, place, reason):
                 bits &= ~seen_there
         return bits
 
@@ -145,10 +171,13 @@ class Evidence:
 
     def _add_failure(self, seen: Observation, failure: Failure) -> Failed:
         evidence = self.reasons.setdefault(failure.reason, ReasonEvidence())
-        failed = Failed(seen, failure, len(evidence.failures), self._conditions(seen), _order(seen, failure))
+        failed = Failed(
+            seen, failure, len(evidence.failures), self._conditions(seen), _order(seen, failure), signature_of(failure)
+        )
         evidence.failures.append(failed)
         evidence.blaming[failed.blames] |= 1 << failed.index
-        evidence.at_rung[seen.rung] |= 1 << failed.index
+        evidence.looking[failed.signature] |= 1 << failed.index
+        evidence.struck[failed.place] |= 1 << failed.index
         for group in failed.conditions:
             for number in group:
                 evidence.satisfying[number] |= 1 << failed.index
@@ -158,6 +187,7 @@ class Evidence:
     def _add_survivor(self, failed: Failed) -> None:
         bit = 1 << len(self.survivors)
         self.survivors.append(failed.seen)
+        self.reasons[failed.failure.reason].survivors |= bit
         rungs = [rung for rung in Rung if reaches(failed.seen.rung, rung)]
         earlier = [phase for phase in Phase if PHASE_ORDER[phase] < PHASE_ORDER[failed.failure.phase]]
         for phase in earlier:

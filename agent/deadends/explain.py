@@ -7,17 +7,22 @@ left to the others says how far the best explanation may be believed, and which 
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from agent.deadends.alive import alive_conjunctions
+from agent.deadends.dead_end import DeadEnd
 from agent.deadends.evidence import Evidence, Failed
+from agent.deadends.implied import Weighed
+from agent.deadends.strikes import folded
 from agent.reasons import Policy
 from search_spaces import Conjunction
 
 SIZE_PRIOR = (1.0, 0.18, 0.027)
 """Of one condition, two, three: each further one multiplies the conjunctions there are, and few of them are real."""
+LARGEST = len(SIZE_PRIOR)
+"""Conditions of the largest conjunctions that are weighed; only where none is left, the whole assignment is."""
 OTHER_CAUSE = 0.05
 """How likely one more failure of the same reason has a cause of its own."""
 MOST_MISSED = 100
@@ -34,6 +39,10 @@ NAMES_ITS_CAUSE = 0.2
 """By how much those odds fall where the message names a parameter."""
 USUALLY_PASSES = 19.0
 """How rare chance failures are: in some twenty launches one is expected, in some many more, in some none."""
+OFTEN_PASSES = 3.0
+"""The same beside one value, for a failure that is known to come and go."""
+LEAST_KEPT = 0.0005
+"""Share below which an explanation is not remembered."""
 LEAST_SHARE = 0.02
 """Explanations with a smaller share are not worth an experiment and do not count as suspects."""
 
@@ -52,85 +61,74 @@ class Explanation:
     """Failures of the reason that it covers, this one included."""
 
 
-def explanations(failed: Failed, evidence: Evidence, unexplained: int, chance_odds: float = 0.0) -> list[Explanation]:
+def explanations(
+    failed: Failed, evidence: Evidence, unexplained: int, strikes: Sequence[DeadEnd] | None = None
+) -> list[Explanation]:
     """Return what may have caused a failure, likeliest first; empty where passes contradict everything.
 
     Args:
         failed: The failure.
         evidence: What the study saw.
-        unexplained: Bits of the failures of the reason that no confirmed dead end covers.
-        chance_odds: Odds that chance, and no condition, causes the unexplained failures of the reason.
+        unexplained: Bits of the failures that may have the same cause and that no confirmed dead end covers.
+        strikes: Confirmed dead ends: what differs only in them, or in values that never run, is the same. None: it is
+            not.
     """
-    unexplained &= evidence.reasons[failed.failure.reason].alike(failed)
-    alive = [*_alive(failed, evidence, 1), *_alive(failed, evidence, 2)] or list(_alive(failed, evidence, 3))
-    alive = alive or _everything(failed, evidence)
+    alive = alive_conjunctions(failed, evidence) or _everything(failed, evidence)
     counted = _families(alive, failed, evidence, unexplained)
     weighed = _weighed(counted, failed, evidence)
     if weighed and len(weighed[0][1]) == 2:
         company = _with_company(weighed[0][1], failed, evidence)
         weighed = _weighed([*counted, *_families(company, failed, evidence, unexplained)], failed, evidence)
-    total = sum(weight for weight, _, _ in weighed) * (1.0 + chance_odds)
+    total = sum(weight for weight, _, _ in weighed)
+    kept = evidence.implications.folded(weighed)
+    if strikes is not None:
+        kept = folded(kept, strikes, failed.seen.rung, evidence)
+    kept.sort(key=lambda row: -row[0])
     return [
         Explanation(tuple(map(evidence.lexicon.condition, numbers)), numbers, weight / total, support)
-        for weight, numbers, support in weighed
+        for rank, (weight, numbers, support) in enumerate(kept)
+        if rank == 0 or weight / total >= LEAST_KEPT
     ]
 
 
-def chance_odds(
-    causes: int, failures: int, launches: int, *, policy: Policy, is_flaky: bool, has_blames: bool
-) -> float:
-    """Return the odds that failures of one reason are chance, against conditions of their own.
+def beside_chance(found: Sequence[Explanation], odds: float) -> tuple[Explanation, ...]:
+    """Return the explanations with their shares of all there is, where chance has these odds against them together."""
+    return tuple(replace(each, share=each.share / (1 + odds)) for each in found) if odds else tuple(found)
 
-    Chance explains them all at once, but each launch that did not fail counts against it; conditions explain each
-    launch, but every further cause has to be assumed.
+
+def chance_against_cause(covered: int, others: int, passed: int, usually: float = USUALLY_PASSES) -> float:
+    """Return how much likelier chance makes the failures that a conjunction covers than the conjunction does.
+
+    Chance needs no further cause; but it has to hit just these launches, at the rate at which it hits the others.
 
     Args:
-        causes: How many conjunctions it takes to cover the failures.
-        failures: How many there are.
-        launches: How many launches came as far, these failures included.
-        policy: The policy of the reason.
-        is_flaky: Whether a failure of the reason is known not to have repeated.
-        has_blames: Whether all their messages name parameters.
+        covered: Failures that the conjunction explains; none of its launches passed.
+        others: Failures that look the same and that it does not explain.
+        passed: Launches that came further.
+        usually: How many passes for each chance failure are expected before anything was seen.
     """
-    if not failures or CHANCE[policy] == 0.0:
-        return 0.0
-    by_chance = _log_beta(1.0 + failures, USUALLY_PASSES + launches - failures) - _log_beta(1.0, USUALLY_PASSES)
-    by_causes = causes * math.log(NEW_CAUSE)
-    odds = CHANCE[policy] * (SEEN_FLAKY if is_flaky else 1.0) * (NAMES_ITS_CAUSE if has_blames else 1.0)
-    return odds * math.exp(max(-50.0, min(50.0, by_chance - by_causes)))
+    by_chance = _log_beta(1.0 + others + covered, usually + passed) - _log_beta(1.0 + others, usually + passed)
+    return math.exp(max(-50.0, min(50.0, by_chance - math.log(NEW_CAUSE))))
 
 
 def _log_beta(first: float, second: float) -> float:
     return math.lgamma(first) + math.lgamma(second) - math.lgamma(first + second)
 
 
-_Weighed = tuple[float, tuple[int, ...], int]
-"""Weight, conditions, failures covered."""
-
-
-def _weighed(counted: list[tuple[tuple[int, ...], int]], failed: Failed, evidence: Evidence) -> list[_Weighed]:
+def _weighed(counted: list[tuple[tuple[int, ...], int]], failed: Failed, evidence: Evidence) -> list[Weighed]:
     most = max((support for _, support in counted), default=0)
     weighed = [(_weight(failed, evidence, each, most - support), each, support) for each, support in counted]
     return sorted(weighed, key=_order(evidence))
 
 
-def _order(evidence: Evidence) -> Callable[[_Weighed], tuple[float, int, str]]:
+def _order(evidence: Evidence) -> Callable[[Weighed], tuple[float, int, str]]:
     return lambda row: (-row[0], len(row[1]), _text(evidence, row[1]))
-
-
-def _alive(failed: Failed, evidence: Evidence, size: int) -> Iterator[tuple[int, ...]]:
-    """Yield the conjunctions of this size that the failure satisfies and no comparable pass does."""
-    rung, reason = failed.seen.rung, failed.failure.reason
-    for groups in itertools.combinations(failed.conditions, size):
-        for conditions in itertools.product(*groups):
-            if not evidence.against(conditions, rung, reason):
-                yield conditions
 
 
 def _everything(failed: Failed, evidence: Evidence) -> list[tuple[int, ...]]:
     """The whole assignment, where nothing smaller is left: it explains this launch and no other."""
     conditions = tuple(min(group, key=evidence.lexicon.width) for group in failed.conditions)
-    is_contradicted = evidence.against(conditions, failed.seen.rung, failed.failure.reason)
+    is_contradicted = evidence.against(conditions, failed.place, failed.failure.reason)
     return [] if not conditions or is_contradicted else [conditions]
 
 
@@ -139,11 +137,15 @@ def _families(
 ) -> list[tuple[tuple[int, ...], int]]:
     """Keep one conjunction of those that differ in thresholds alone: covering the most failures, claiming the least."""
     lexicon, reason = evidence.lexicon, failed.failure.reason
-    best: dict[tuple[object, ...], tuple[tuple[int, ...], int, int]] = {}
+    satisfying, own = evidence.reasons[reason].satisfying, 1 << failed.index
+    best: dict[tuple[int, ...], tuple[tuple[int, ...], int, int]] = {}
     for conditions in alive:
-        support = (evidence.supporting(conditions, reason) & unexplained).bit_count()
+        bits = unexplained
+        for number in conditions:
+            bits &= satisfying[number]
+        support = 1 if bits == own else (evidence.supporting(conditions, reason) & unexplained).bit_count()
         width = sum(map(lexicon.width, conditions))
-        family = tuple((each.parameter, each.comparison) for each in map(lexicon.condition, conditions))
+        family = tuple(map(lexicon.family, conditions))
         known = best.get(family)
         if known is None or (-support, width) < (-known[1], known[2]):
             best[family] = (conditions, support, width)
@@ -155,12 +157,12 @@ def _weight(failed: Failed, evidence: Evidence, conditions: tuple[int, ...], mis
     weight = SIZE_PRIOR[min(len(conditions), len(SIZE_PRIOR)) - 1] * OTHER_CAUSE ** min(missed, MOST_MISSED)
     for number in conditions:
         weight *= evidence.lexicon.weight(number)
+    if not failed.blames:
+        return weight
     return weight * _blame_factor(failed, {evidence.lexicon.condition(number).parameter for number in conditions})
 
 
 def _blame_factor(failed: Failed, names: set[str]) -> float:
-    if not failed.blames:
-        return 1.0
     if names == failed.blames:
         return BLAMED_EXACTLY
     if names > failed.blames:
@@ -176,4 +178,4 @@ def _with_company(conditions: tuple[int, ...], failed: Failed, evidence: Evidenc
 
 
 def _text(evidence: Evidence, conditions: tuple[int, ...]) -> str:
-    return " ".join(str(evidence.lexicon.condition(number)) for number in conditions)
+    return " ".join(map(evidence.lexicon.text, conditions))

@@ -7,53 +7,63 @@ where `moe_a2a_backend = deepep` makes the engine set `ep_size`, it has that val
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
-from agent.deadends.explain import Explanation
+from agent.deadends.lexicon import Lexicon
 from search_spaces import Condition, Facts, Scalar, SearchSpace
 from search_spaces.assignment import is_one_of
 
+Weighed = tuple[float, tuple[int, ...], int]
+"""A possible cause: weight, conditions as the lexicon numbers them, failures covered."""
 
-@dataclass
+
+def _shorter(conditions: frozenset[int]) -> Iterator[tuple[int, frozenset[int]]]:
+    """Yield each condition with what is left without it."""
+    if len(conditions) > 1:
+        yield from ((number, conditions - {number}) for number in sorted(conditions))
+
+
 class Implications:
     """Which conditions follow from which in a space on one node."""
 
-    space: SearchSpace
-    facts: Facts
-    _known: dict[tuple[Condition, Condition], bool] = field(default_factory=dict)
+    def __init__(self, space: SearchSpace, facts: Facts, lexicon: Lexicon) -> None:
+        self.space, self.facts, self._lexicon = space, facts, lexicon
+        self._always: dict[int, bool] = {}
+        self._known: dict[tuple[int, int], bool] = {}
 
-    def folded(self, found: Sequence[Explanation]) -> list[Explanation]:
-        """Return the explanations without those that say no more than a shorter one, which gets their shares."""
-        shares: dict[frozenset[Condition], float] = {frozenset(each.conditions): each.share for each in found}
-        for each in sorted(found, key=lambda one: -len(one.conditions)):
-            mine = frozenset(each.conditions)
-            shorter = next((less for less in self._shorter(mine) if less in shares), None)
+    def folded(self, found: Sequence[Weighed]) -> list[Weighed]:
+        """Return the causes without those that say no more than a shorter one, which gets their weights."""
+        weights = {frozenset(numbers): weight for weight, numbers, _ in found}
+        for mine in sorted(weights, key=len, reverse=True):
+            known = ((number, less) for number, less in _shorter(mine) if less in weights)
+            shorter = next((less for number, less in known if self._is_said(less, number)), None)
             if shorter is not None:
-                shares[shorter] += shares.pop(mine)
-        kept = [each for each in found if frozenset(each.conditions) in shares]
-        folded = [replace(each, share=shares[frozenset(each.conditions)]) for each in kept]
-        return sorted(folded, key=lambda each: -each.share)
+                weights[shorter] += weights.pop(mine)
+        kept = ((weights.get(frozenset(numbers)), numbers, support) for _, numbers, support in found)
+        return [(weight, numbers, support) for weight, numbers, support in kept if weight is not None]
 
-    def _shorter(self, conditions: frozenset[Condition]) -> Iterator[frozenset[Condition]]:
-        """Yield what is left of a conjunction when one condition that the others imply is taken out."""
-        for condition in sorted(conditions, key=str):
-            rest = conditions - {condition}
-            if rest and (self._always_holds(condition) or any(self.implies(other, condition) for other in rest)):
-                yield rest
+    def _is_said(self, conditions: frozenset[int], number: int) -> bool:
+        """Return whether one of the conditions implies another one."""
+        return self._always_holds(number) or any(self._follows(other, number) for other in conditions)
 
-    def _always_holds(self, condition: Condition) -> bool:
+    def _always_holds(self, number: int) -> bool:
         """Return whether the condition holds whatever is launched: its parameter is pinned, or has no meaning here."""
-        parameter = self.space.parameters[condition.parameter]
-        values = parameter.domain if parameter.can_vary(self.facts) else (parameter.default_on(self.facts),)
-        return all(condition.matches({condition.parameter: value}) for value in values)
+        if number not in self._always:
+            condition = self._lexicon.condition(number)
+            parameter = self.space.parameters[condition.parameter]
+            values = parameter.domain if parameter.can_vary(self.facts) else (parameter.default_on(self.facts),)
+            self._always[number] = all(condition.matches({condition.parameter: value}) for value in values)
+        return self._always[number]
+
+    def _follows(self, cause: int, effect: int) -> bool:
+        key = (cause, effect)
+        if key not in self._known:
+            self._known[key] = self.implies(self._lexicon.condition(cause), self._lexicon.condition(effect))
+        return self._known[key]
 
     def implies(self, cause: Condition, effect: Condition) -> bool:
         """Return whether every launch that satisfies `cause` satisfies `effect`."""
-        key = (cause, effect)
-        if key not in self._known:
-            values = self._values(cause)
-            self._known[key] = bool(values) and all(self._forces(cause.parameter, value, effect) for value in values)
-        return self._known[key]
+        values = self._values(cause)
+        return bool(values) and all(self._forces(cause.parameter, value, effect) for value in values)
 
     def _values(self, condition: Condition) -> tuple[Scalar, ...]:
         domain = self.space.parameters[condition.parameter].domain

@@ -18,6 +18,10 @@ class Lexicon:
         self._numbers: dict[tuple[str, Comparison, str], int] = {}
         self._satisfied: dict[tuple[str, str], tuple[int, ...]] = {}
         self._widths: list[int] = []
+        self._texts: list[str] = []
+        self._families: list[int] = []
+        self._weights: list[float] = []
+        self._family_numbers: dict[tuple[str, Comparison], int] = {}
         for name, parameter in space.parameters.items():  # numbered by the space, not by what was seen first
             for value in parameter.domain:
                 self.satisfied(name, value)
@@ -38,19 +42,28 @@ class Lexicon:
         """Return how many values of its parameter satisfy the condition: the fewer, the less it claims."""
         return self._widths[number]
 
+    def family(self, number: int) -> int:
+        """Return the number of the family of conditions, on one parameter, that differ in their thresholds alone."""
+        return self._families[number]
+
+    def text(self, number: int) -> str:
+        """Return the condition in words."""
+        return self._texts[number]
+
     def weight(self, number: int) -> float:
         """Return how likely a cause has this form, before any evidence."""
-        condition = self._conditions[number]
-        if not self._space.parameters[condition.parameter].monotone:
-            return EQUAL_ONLY
-        return FAMILY_WEIGHTS[condition.comparison]
+        return self._weights[number]
 
     def _number(self, condition: Condition) -> int:
         key = (condition.parameter, condition.comparison, repr(condition.value))
         if key not in self._numbers:
             self._numbers[key] = len(self._conditions)
             self._conditions.append(condition)
-            domain = self._space.parameters[condition.parameter].domain
+            parameter, family = self._space.parameters[condition.parameter], (condition.parameter, condition.comparison)
+            domain = parameter.domain
+            self._texts.append(str(condition))
+            self._families.append(self._family_numbers.setdefault(family, len(self._family_numbers)))
+            self._weights.append(FAMILY_WEIGHTS[condition.comparison] if parameter.monotone else EQUAL_ONLY)
             self._widths.append(sum(condition.matches({condition.parameter: value}) for value in domain))
         return self._numbers[key]
 

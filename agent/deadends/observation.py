@@ -10,6 +10,7 @@ from agent.deadends.claims import claims, visible_at
 from agent.outcome import Failure
 from agent.reasons import Policy, Reason
 from agent.store.trial import Kind, Trial
+from agent.store.trial import trial_label as trial_label  # its older place
 from runners import Rung
 from search_spaces import Assignment, SearchSpace
 
@@ -48,15 +49,12 @@ def observation_of(
         space: The study's space.
         weightless: (rung, reason) of the claims that a dearer rung contradicted: such failures are no evidence.
     """
+    if trial.is_not_probed:
+        return None
     seen = _observation(trial, space)
     if seen.failure is not None and (trial.work.rung, seen.failure.reason) in weightless:
         return None
     return seen if seen.failure is None or seen.failure.policy in GENERALISED else None
-
-
-def trial_label(trial: Trial) -> str:
-    """Return the short name by which a trial is shown: `#12`, or `p12` for a probe."""
-    return f"{'p' if trial.work.kind is Kind.PROBE else '#'}{trial.number}"
 
 
 def _observation(trial: Trial, space: SearchSpace) -> Observation:

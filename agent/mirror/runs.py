@@ -32,6 +32,7 @@ _STATUS: Mapping[OutcomeKind, RunStatus] = {
     OutcomeKind.FAILED: "FAILED",
     OutcomeKind.SLOWER: "KILLED",
     OutcomeKind.INTERRUPTED: "KILLED",
+    OutcomeKind.NOT_PROBED: "KILLED",
 }
 RESULT_FILE = "result.json"
 """Name of the engine's own result in the artifact folder of a trial."""
@@ -158,6 +159,8 @@ def _metrics(trial: Trial) -> list[MetricPoint]:
     if record is None:
         return points
     points += metric("wall_s", record.wall_s)
+    points += metric("partial_objective", outcome.value) if outcome and trial.is_slower else []
+    points += metric("saved_s", trial.saved_s) if trial.is_slower else []
     for phase, seconds in record.phase_s.items():
         points += metric(f"phase_s.{phase.value}", seconds)
     return points + _measured(record)

@@ -39,7 +39,9 @@ def why_not(history: History, work: Work) -> str | None:
     is_recheck = atlas.find(work.about) is not None  # whether the dead end, and so the cheaper rung, is right
     if not is_recheck and (why := kept_below(history, point, work.rung)) is not None:
         return why
-    closed = history.closed_at(work.rung) if work.kind is Kind.PROBE else history.identities
+    closed = history.identities
+    if work.kind is Kind.PROBE:
+        closed = history.closed_probes if work.rung is Rung.PROBE else history.checked
     if work.identity in closed or work.asked_identity in closed:
         return CLOSED_ALREADY
     return "interrupted three times" if history.interruptions[work.identity] >= ATTEMPTS else None
@@ -53,6 +55,17 @@ def kept_below(history: History, point: Mapping[str, Scalar], rung: Rung) -> str
     for lower in history.rungs:
         if lower is rung:
             break
-        if lower is not Rung.PROBE and history.standing.failed(lower, point) is not None:
+        if lower is not Rung.PROBE and history.memory.failed(lower, point) is not None:
             return f"failed at the {lower.value} rung"
-    return "being asked at a cheaper rung" if rung is Rung.FULL and history.standing.is_asked(point) else None
+    return "being asked at a cheaper rung" if rung is Rung.FULL and history.memory.is_asked(point) else None
+
+
+def still_locked(history: History) -> frozenset[tuple[str, str]]:
+    """Return the locked values that no escape has opened: a launch or probe of theirs that passed would have."""
+    parameters = history.space.parameters
+    locked = {(name, repr(value)) for name, each in parameters.items() for value in each.locked}
+    passed = (trial for trial in (*history.trials, *history.probes) if trial.works) if locked else ()
+    for trial in passed:
+        visible = history.space.probe_parameters if trial.work.rung is Rung.PROBE else parameters
+        locked -= {(name, repr(trial.work.resolved[name])) for name in visible}
+    return frozenset(locked)

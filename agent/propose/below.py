@@ -36,7 +36,7 @@ def _checks(history: History, rung: Rung) -> list[Work]:
     found: dict[str, Work] = {}
     for point in _points(history):
         work = history.admit(point, Kind.PROBE, STAGE, base=history.base, rung=rung)
-        if work is not None and not history.standing.was_asked(rung, work.resolved):
+        if work is not None and not history.memory.was_asked(rung, work.resolved):
             found.setdefault(work.identity, work)
     return [work for work in found.values() if history.interruptions[work.identity] == 0]
 

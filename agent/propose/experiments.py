@@ -8,29 +8,26 @@ expected to tell: most where half of the shares say that it fails. It runs at th
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from agent.deadends.explain import LEAST_SHARE, Explanation
-from agent.deadends.learn import BELIEVED, REPEATS_BY_CHANCE, Suspicion
-from agent.propose import audits, collectives, thresholds
+from agent.deadends.observation import trial_label
+from agent.deadends.signature import signature_of
+from agent.deadends.suspicion import Suspicion
+from agent.propose import audits, collectives, experiment_points, thresholds
+from agent.propose.expectation import Expectation, likely_causes
 from agent.propose.history import History
-from agent.propose.risk import Risk
 from agent.propose.second_launch import LARGEST_SHARE
-from agent.reasons import Reason
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
-from search_spaces import Assignment, Scalar, matches_all
+from search_spaces import Assignment
 
-CONTEXTS = 8
-"""Working assignments that are tried as the other half of an experiment: those that differ most from the failure."""
-MOST_EACH = 10
+MOST_EACH = 12
 """Experiments for each failure: what is not clear by then stays suspected."""
+MOST_ALIKE = {False: 2 * MOST_EACH, True: MOST_EACH}
+"""Experiments for all failures that look alike, and again for each dead end of theirs; fewer where it may be chance."""
 LEAST_AT_PROBE = 0.3
 """Share of the causes that a probe can see from which it is asked first."""
-LAST_RESORT = 0.2
-"""What an experiment is worth, as a share, that most likely fails for another reason: better than none."""
 LEAST_WORTH = 0.1
 """Expected information, in bits, below which an experiment is not run."""
 
@@ -39,7 +36,7 @@ def at_probe_rung(history: History) -> tuple[Work, ...]:
     """Return the probes that the map asks for, one for each unexplained failure, or nothing."""
     if collectives.is_searching(history) or collectives.room(history) <= 0:
         return ()
-    wanted = itertools.chain.from_iterable(step(history, Rung.PROBE) for step in _STEPS)
+    wanted = itertools.chain.from_iterable(step(history, Rung.PROBE) for step in STEPS)
     works = {work.identity: work for work in wanted}
     return tuple(works.values())[: min(collectives.BATCH, collectives.room(history))]
 
@@ -49,37 +46,46 @@ def at_full_rung(history: History) -> Work | None:
     spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
     if spent >= LARGEST_SHARE * history.budget:
         return None
-    return next(itertools.chain.from_iterable(step(history, Rung.FULL) for step in _STEPS), None)
+    return next(itertools.chain.from_iterable(step(history, Rung.FULL) for step in STEPS), None)
 
 
 def propose(history: History, rung: Rung) -> Iterator[Work]:
-    """Yield the best experiment at a rung for each failure that is not explained yet."""
-    run = [trial.work for trial in (*history.launches, *history.probes) if _is_spent(trial)]
-    of_reason, of_failure = Counter(work.about for work in run), Counter(work.stage for work in run)
-    for suspicion in history.atlas.suspicions:
-        reason = suspicion.failed.failure.reason
-        if (
-            of_reason[reason] >= MOST_EACH * _num_dead_ends(history, reason)
-            or of_failure[_stage(suspicion)] >= MOST_EACH
-        ):
+    """Yield the best experiment at a rung for each failure that is not explained yet, those first that had fewest."""
+    of_failure, of_signature = _spent(history)
+    known = Counter(_signatures_of_confirmed(history))
+    expectation = Expectation(history)
+    for suspicion in sorted(history.atlas.suspicions, key=lambda each: of_failure[_stage(each)]):
+        signature = suspicion.failed.signature
+        is_spent = of_signature[signature] >= MOST_ALIKE[suspicion.is_likely_chance] * (1 + known[signature])
+        if is_spent or of_failure[_stage(suspicion)] >= MOST_EACH:
             continue
         at_probe = _at_a_probe(history, suspicion)
         if at_probe is not None and rung is Rung.PROBE:
             yield at_probe
         elif at_probe is None and rung is suspicion.failed.seen.rung:
-            work = _best(history, suspicion, rung)
+            work = _best(history, suspicion, rung, expectation)
             if work is not None:
                 yield work
 
 
-def _is_spent(trial: Trial) -> bool:
-    """An interrupted experiment says nothing and is run again."""
-    return bool(trial.work.about) and (trial.counts or not trial.is_closed)
+def _spent(history: History) -> tuple[Counter[str], Counter[str]]:
+    """Return how many experiments were run on each failure, and on all that look like it."""
+    trials = [trial for trial in (*history.launches, *history.probes) if trial.counts or not trial.is_closed]
+    signatures = {stage_of(trial_label(trial)): signature for trial, signature in _failures(trials)}
+    stages = [trial.work.stage for trial in trials if trial.work.about and trial.work.stage in signatures]
+    return Counter(stages), Counter(signatures[stage] for stage in stages)
 
 
-def _num_dead_ends(history: History, reason: Reason) -> int:
-    """Return how many dead ends of a reason experiments were or may be spent on: the known ones, and a few more."""
-    return 3 + sum(found.reason is reason for found in history.atlas.confirmed)
+def _failures(trials: Iterable[Trial]) -> Iterator[tuple[Trial, str]]:
+    for trial in trials:
+        if trial.outcome is not None and trial.outcome.failure is not None:
+            yield trial, signature_of(trial.outcome.failure)
+
+
+def _signatures_of_confirmed(history: History) -> list[str]:
+    """Return what the oldest failure of each confirmed dead end of this study looks like."""
+    looks = {trial_label(trial): look for trial, look in _failures((*history.trials, *history.probes))}
+    return [looks[found.support[0]] for found in history.atlas.confirmed if found.support and found.support[0] in looks]
 
 
 def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
@@ -87,7 +93,9 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
     visible, failed = history.space.probe_parameters, suspicion.failed.seen
     if failed.rung in (Rung.RESOLVE, Rung.PROBE) or Rung.PROBE not in history.rungs or not visible:
         return None
-    likely = (cause for cause in _causes(suspicion) if all(each.parameter in visible for each in cause.conditions))
+    likely = (
+        cause for cause in likely_causes(suspicion) if all(each.parameter in visible for each in cause.conditions)
+    )
     if sum(cause.share for cause in likely) < LEAST_AT_PROBE:
         return None
     seen = [repr(failed.assignment[name]) for name in visible]
@@ -98,92 +106,40 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
     return history.admit(failed.assignment, Kind.PROBE, stage, base=history.base, about=about)
 
 
-def _best(history: History, suspicion: Suspicion, rung: Rung) -> Work | None:
-    causes, risk = _causes(suspicion), Risk(history)
-    if not causes:
-        return None
+def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation) -> Work | None:
     about, kind = suspicion.failed.failure.reason.value, Kind.PROBE if rung is Rung.PROBE else Kind.CONFIRM
     ranked: dict[str, tuple[float, int, Assignment]] = {}
-    for order, candidate in enumerate(_candidates(history, suspicion, causes, rung)):
+    vain = _num_in_vain(history, suspicion)
+    for order, candidate in enumerate(experiment_points.candidates(history, suspicion, rung)):
         point = history.space.normalise(candidate, history.facts)
-        worth = _worth(suspicion, causes, point) * max(risk.chance_beside(point, suspicion), LAST_RESORT)
-        if worth >= LEAST_WORTH:
-            ranked.setdefault(str(point), (-worth, order, point))
-    for _, _, point in sorted(ranked.values(), key=lambda row: row[:2]):
+        key = str(point)
+        if key not in ranked:
+            ranked[key] = (-expectation.worth(suspicion, point, vain), order, point)
+    for worth, _, point in sorted(ranked.values(), key=lambda row: row[:2]):
+        if -worth < LEAST_WORTH:
+            break
         work = history.admit(point, kind, _stage(suspicion), base=history.base, about=about)
         if work is not None and work.resolved == point:
             return work
     return None
 
 
+def stage_of(label: str) -> str:
+    """Return the stage of the experiments on a failure."""
+    return f"what makes {label} fail?"
+
+
 def _stage(suspicion: Suspicion) -> str:
-    return f"what makes {suspicion.failed.seen.label} fail?"
+    return stage_of(suspicion.failed.seen.label)
 
 
-def _causes(suspicion: Suspicion) -> list[Explanation]:
-    return [each for each in suspicion.explanations if each.share >= LEAST_SHARE / 4]
+def _num_in_vain(history: History, suspicion: Suspicion) -> int:
+    """Return how many experiments on a failure ended by another reason, and told nothing."""
+    stage, reason = _stage(suspicion), suspicion.failed.failure.reason
+    run = (trial.outcome for trial in (*history.launches, *history.probes) if trial.work.stage == stage)
+    ended = (outcome.failure for outcome in run if outcome is not None)
+    return sum(failure is not None and failure.reason is not reason for failure in ended)
 
 
-def _worth(suspicion: Suspicion, causes: list[Explanation], point: Mapping[str, Scalar]) -> float:
-    """Return the bits that the answer is expected to tell about the cause, or about whether it was chance."""
-    fails = sum(cause.share for cause in causes if matches_all(cause.conditions, point))
-    if suspicion.best.share >= BELIEVED:  # clear what it is: left to see that it repeats
-        return fails if fails >= BELIEVED else 0.0
-    return _entropy(fails if suspicion.is_repeated else fails * (1 - REPEATS_BY_CHANCE / 4))
-
-
-def _candidates(history: History, suspicion: Suspicion, causes: list[Explanation], rung: Rung) -> Iterator[Assignment]:
-    failed = suspicion.failed.seen.assignment
-    for context in _contexts(history, suspicion, rung):
-        names: set[str] = set()
-        for cause in causes:
-            names |= {condition.parameter for condition in cause.conditions}
-            yield {**context, **{name: failed[name] for name in names}}
-            yield from _other_thresholds(history, cause, {**context, **_values(cause, failed)})
-        yield from _without_company(history, causes, {**context, **_values(causes[0], failed)})
-
-
-def _values(cause: Explanation, failed: Assignment) -> Assignment:
-    return {condition.parameter: failed[condition.parameter] for condition in cause.conditions}
-
-
-def _other_thresholds(history: History, cause: Explanation, point: Assignment) -> Iterator[Assignment]:
-    """The same with more or less of an ordered parameter: where does it begin, and does it go on to the end?"""
-    for condition in cause.conditions:
-        parameter = history.space.parameters[condition.parameter]
-        if parameter.monotone:
-            for value in parameter.domain:
-                yield {**point, condition.parameter: value}
-
-
-def _without_company(history: History, causes: list[Explanation], point: Assignment) -> Iterator[Assignment]:
-    """The likeliest cause with another value of a parameter that was the same in all failures so far."""
-    own = {condition.parameter for condition in causes[0].conditions}
-    for name in dict.fromkeys(each.parameter for cause in causes for each in cause.conditions):
-        for value in history.space.parameters[name].domain if name not in own else ():
-            yield {**point, name: value}
-
-
-def _contexts(history: History, suspicion: Suspicion, rung: Rung) -> list[Assignment]:
-    """Return working assignments of this rung or above, those first that share least with what failed."""
-    failed = suspicion.failed.seen
-    visible = history.space.probe_parameters if rung is Rung.PROBE else tuple(history.space.parameters)
-    points = history.working_at(rung)
-    suspects = {each.parameter for cause in _causes(suspicion) for each in cause.conditions}
-    weight = {name: 3 if name in suspects else 1 for name in visible}
-    shared = {
-        key: sum(weight[name] for name in visible if point[name] == failed.assignment[name])
-        for key, point in points.items()
-    }
-    return [points[key] for key in sorted(points, key=lambda key: (shared[key], key))[:CONTEXTS]]
-
-
-def _entropy(probability: float) -> float:
-    if not 0.0 < probability < 1.0:
-        return 0.0
-    other = 1.0 - probability
-    return -probability * math.log2(probability) - other * math.log2(other)
-
-
-_STEPS = (propose, thresholds.propose, audits.propose)
+STEPS = (propose, thresholds.propose, audits.propose, thresholds.propose_late)
 """What the map asks for, most urgent first: what causes a failure, where it begins, whether it holds as widely."""

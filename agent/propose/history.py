@@ -17,9 +17,10 @@ from agent.deadends.claims import reaches
 from agent.effects import Rewrites, rewritten, silent_rewrites
 from agent.propose.admission import ATTEMPTS as ATTEMPTS
 from agent.propose.admission import Refusal as Refusal
-from agent.propose.admission import kept_below, why_not
-from agent.propose.standing import Standing
+from agent.propose.admission import kept_below, still_locked, why_not
+from agent.propose.rung_memory import RungMemory
 from agent.settings import StudySettings
+from agent.spread import Spread
 from agent.store.trial import Kind, Lease, Trial, Work
 from runners import Rung, Runner
 from runners.rungs import rungs_of
@@ -49,8 +50,12 @@ class History:
     asked: tuple[Assignment, ...] = ()
     rechecks: Mapping[str, int] = field(default_factory=dict)
     """Id of a dead end that the user wants to be checked again → how many such trials there are to be in all."""
+    known_spread: Spread | None = None
+    """How much launches differ, as it was known before the study."""
     owner: Lease | None = None
     """The agent that runs the study now: what stopped an earlier one does not stop it. None: all count as one."""
+    earlier: int = 0
+    """Launches of the budget that were used up before the environment changed; they are no trials of this history."""
     ruled_out: Counter[str] = field(default_factory=Counter)
     """Candidates that were not launched, by why: a tally for the reader, which no decision looks at."""
     refusals: list[Refusal] = field(default_factory=list)
@@ -64,7 +69,7 @@ class History:
     @property
     def spent(self) -> int:
         """How many launches of the budget are used up, with those in flight."""
-        return len(self.launches)
+        return self.earlier + len(self.launches)
 
     @cached_property
     def num_in_flight(self) -> int:
@@ -79,9 +84,9 @@ class History:
         return tuple(rung for rung in rungs_of(self.runner, self.settings.engine) if rung in order[first : last + 1])
 
     @cached_property
-    def standing(self) -> Standing:
+    def memory(self) -> RungMemory:
         """What the rungs below the top said."""
-        return Standing(self.space, (*self.probes, *self.checks), self.atlas)
+        return RungMemory(self.space, (*self.probes, *self.checks), self.atlas)
 
     @cached_property
     def checked(self) -> frozenset[str]:
@@ -99,12 +104,9 @@ class History:
         """Identities of the probes that are closed or in flight, as they ran."""
         return frozenset(probe.work.identity for probe in self._probes_that_count)
 
-    def closed_at(self, rung: Rung) -> frozenset[str]:
-        """Return the identities of what is closed or in flight at a rung below the top, as it ran and as asked for."""
-        return self._closed_probes if rung is Rung.PROBE else self.checked
-
     @cached_property
-    def _closed_probes(self) -> frozenset[str]:
+    def closed_probes(self) -> frozenset[str]:
+        """The same, and as they were asked for: where another value ran, asking again would run it again."""
         return self.probed | {probe.work.asked_identity for probe in self._probes_that_count}
 
     @property
@@ -142,9 +144,18 @@ class History:
         """Key → resolved assignment of everything that was measured, in order of first measurement."""
         return {trial.work.key: trial.work.resolved for trial in self.trials if trial.is_measured}
 
+    @cached_property
+    def slower(self) -> Mapping[str, tuple[Assignment, float]]:
+        """Key → resolved assignment and partial value of what was stopped early as slower and never measured since."""
+        return {
+            trial.work.key: (trial.work.resolved, trial.outcome.value)
+            for trial in self.trials
+            if trial.is_slower and trial.outcome and trial.outcome.value and trial.work.key not in self.measured
+        }
+
     def working_at(self, rung: Rung) -> dict[str, Assignment]:
         """Return key → resolved assignment of everything that worked at this rung or above it."""
-        trials = (trial for trial in (*self.trials, *self.checks, *self.probes) if trial.is_measured)
+        trials = (trial for trial in (*self.trials, *self.checks, *self.probes) if trial.works)
         return {trial.work.key: trial.work.resolved for trial in trials if reaches(trial.work.rung, rung)}
 
     def mean(self, key: str) -> float:
@@ -173,8 +184,7 @@ class History:
     def base(self) -> Assignment | None:
         """The starting point of every change: the default where it works, else the first assignment that worked.
 
-        None until the default or a safer setting is closed, whatever the user asked for before it. In a study without
-        launches the first starting point that no rung refused.
+        None until the default or a safer setting is closed. In a study without launches: what no rung refused.
         """
         if Rung.FULL not in self.rungs:
             return next(
@@ -231,15 +241,7 @@ class History:
 
     @cached_property
     def _locked(self) -> frozenset[tuple[str, str]]:
-        """Locked values that no escape has opened: a launch or probe of theirs that passed would have."""
-        parameters = self.space.parameters
-        locked = {(name, repr(value)) for name, each in parameters.items() for value in each.locked}
-        if locked:
-            for trial in (*self.trials, *self.probes):
-                if trial.is_measured:
-                    visible = self.space.probe_parameters if trial.work.rung is Rung.PROBE else parameters
-                    locked -= {(name, repr(trial.work.resolved[name])) for name in visible}
-        return frozenset(locked)
+        return still_locked(self)
 
     def locked_value(self, point: Mapping[str, Scalar]) -> str | None:
         """Return a value of the point that no step may propose but an escape, in words, or None."""
@@ -277,7 +279,7 @@ class History:
             resolution.assignment, self._probe_rewrites if kind is Kind.PROBE else self.silent_rewrites
         )
         resolved = self.space.normalise(resolved, self.facts) if observed else resolved
-        if (shown := self.standing.resolved(requested)) is not None:
+        if (shown := self.memory.resolved(requested)) is not None:
             resolved, observed = shown[0], (*observed, *shown[1])
         work = Work(
             kind=kind,

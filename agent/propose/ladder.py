@@ -37,7 +37,7 @@ def first_below(history: History, work: Work) -> Work | None:
 
 def control(history: History) -> Work | None:
     """Return the dummy launch of the base, once."""
-    if history.base is None or history.standing.was_asked(Rung.DUMMY, history.base):
+    if history.base is None or history.memory.was_asked(Rung.DUMMY, history.base):
         return None
     base = history.base
     stage = "does what serves pass the dummy rung?"
@@ -63,7 +63,7 @@ def _stale_at_its_rung(history: History, work: Work) -> Work | None:
     found = history.atlas.find(work.about)
     if found is None or found.state is not DeadEndState.STALE or found.rung not in (Rung.RESOLVE, Rung.DUMMY):
         return None
-    is_there = found.rung in history.rungs and history.standing.is_trusted(found.rung)
+    is_there = found.rung in history.rungs and history.memory.is_trusted(found.rung)
     if not is_there or not _is_open(history, found.rung, work):
         return None
     check = check_of(work, found.rung)
@@ -81,7 +81,7 @@ def _is_launched(history: History, work: Work) -> bool:
 
 
 def _is_open(history: History, rung: Rung, work: Work) -> bool:
-    if history.standing.was_asked(rung, work.resolved) or not is_answering(history, rung):
+    if history.memory.was_asked(rung, work.resolved) or not is_answering(history, rung):
         return False
     return not _is_given_up(history, check_of(work, rung))
 
@@ -95,17 +95,17 @@ def _is_worth(history: History, rung: Rung, work: Work) -> bool:
         return True
     if work.kind in STARTS or history.base is None or prices.room(history, rung) <= 0:
         return False
-    if rung is Rung.DUMMY and not history.standing.is_trusted(rung):
+    if rung is Rung.DUMMY and not history.memory.is_trusted(rung):
         return False
     return Risk(history).fails_at(rung, work.resolved) * SAVED > prices.price(history, rung)
 
 
 def wants_control(history: History, work: Work) -> bool:
     """Return whether a launch would climb the dummy rung, were it known to work."""
-    standing = history.standing
+    memory = history.memory
     if Rung.DUMMY not in history.rungs or work.rung is not Rung.FULL or work.kind in (*STARTS, Kind.REPEAT):
         return False
-    if history.base is None or _is_launched(history, work) or standing.is_trusted(Rung.DUMMY):
+    if history.base is None or _is_launched(history, work) or memory.is_trusted(Rung.DUMMY):
         return False
     is_payable = prices.room(history, Rung.DUMMY) > 1 and is_answering(history, Rung.DUMMY)
     price = prices.price(history, Rung.DUMMY)

@@ -1,10 +1,11 @@
 """The order of search: which step speaks next. Each step is a file of its own and knows nothing of the others.
 
 1. what the user asked for with `agent try` or `agent deadends --recheck`;  2. a base that works, then the baseline
-without speculation;  3. second launches that a failure's policy asks for, and inherited dead ends that are stale;
-4. the collectives, searched at the probe rung, escapes from what is dead there, and experiments on the map;
-5. the launch expected to improve most, times the chance that it works;  6. with the last share of the budget repeats of
-what noise does not tell apart, launches for the map, and further improvement. README.md says how a launch is chosen.
+without speculation, and again now and then;  3. second launches that a failure's policy asks for, and inherited dead
+ends that are stale;  4. the collectives, searched at the probe rung, escapes from what is dead there, and experiments
+on the map;  5. the launch expected to improve most, times the chance that it works;  6. with the last share of the
+budget draft lengths around the best, repeats of what noise does not tell apart, launches for the map, and further
+improvement. README.md says how a launch is chosen.
 A launch that is due climbs the cheaper rungs first (`ladder`); a study that stops below the top has its own (`below`).
 """
 
@@ -14,18 +15,22 @@ from dataclasses import dataclass
 
 from agent.propose import (
     base,
+    baselines,
     below,
+    calibrate,
     collectives,
     contenders,
     escapes,
     experiments,
     improve,
     ladder,
+    lengths,
     model_based,
     rechecks,
     second_launch,
 )
 from agent.propose.history import History
+from agent.propose.standing import Standing
 from agent.reasons import Policy
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
@@ -41,6 +46,8 @@ class Stop:
     """True when the study stopped before its budget was spent and may go on once the cause is mended."""
     node_unusable: bool = False
     """True when the node cannot be given another launch as it is."""
+    storage_failed: bool = False
+    """True when a disk or database is in the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +86,8 @@ def _proposal(history: History, sampler: model_based.Sampler) -> Proposal:
 def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
     if history.base is None:
         return _find_base(history)
-    steps = (second_launch.of_starting_points, base.baseline, second_launch.of_probes, second_launch.of_checks)
-    for step in steps:
+    starts = (second_launch.of_starting_points, base.baseline, baselines.again)
+    for step in (*starts, second_launch.of_probes, second_launch.of_checks):
         if (work := step(history)) is not None:
             return Launches((work,))
     for batch in (rechecks.stale_probes, collectives.propose, escapes.probes, experiments.at_probe_rung):
@@ -88,7 +95,9 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
             return Launches(probes)
     if _in_flight(history) and collectives.is_searching(history):
         return None
-    if (work := rechecks.stale_launch(history) or escapes.launch(history) or _launch(history, sampler)) is not None:
+    steps = (calibrate.propose, rechecks.stale_launch, escapes.launch)
+    work = next((work for step in steps if (work := step(history)) is not None), None) or _launch(history, sampler)
+    if work is not None:
         return Launches((work,))
     return None if _in_flight(history) else Stop("every assignment of the space is closed or ruled out")
 
@@ -96,11 +105,17 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
 def _launch(history: History, sampler: model_based.Sampler) -> Work | None:
     if history.budget - history.spent > contenders.reserved(history):
         work = improve.propose(history) or model_based.propose(history, sampler)
-        return work or contenders.propose(history)
-    for step in (contenders.propose, experiments.at_full_rung, second_launch.propose, improve.propose):
+        return work or contenders.propose(history, Standing(history))
+    standing = Standing(history)
+    if (work := lengths.propose(history, standing) or contenders.propose(history, standing)) is not None:
+        return work
+    for step in (experiments.at_full_rung, second_launch.propose):
         if (work := step(history)) is not None:
             return work
-    return model_based.propose(history, sampler) or contenders.any_repeat(history)
+    new = None
+    if history.budget - history.spent > contenders.LEAST_REPEATS:  # what could not be repeated could not win
+        new = improve.propose(history) or model_based.propose(history, sampler)
+    return new or contenders.any_repeat(history, standing) or model_based.propose(history, sampler)
 
 
 def _promoted(history: History, proposal: Proposal) -> Proposal:

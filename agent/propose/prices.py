@@ -21,7 +21,8 @@ UNBOUNDED = 1000
 
 def price(history: History, rung: Rung) -> float:
     """Return what a rung costs in launches, to the next power of two, so that timing noise changes no proposal."""
-    own = [trial.record.wall_s for trial in _at(history, rung) if trial.counts and trial.record]
+    ran = (trial for trial in _at(history, rung) if trial.counts and not trial.is_not_probed)
+    own = [trial.record.wall_s for trial in ran if trial.record]
     launches = [trial.record.wall_s for trial in history.trials if trial.is_measured and trial.record]
     if len(own) < ENOUGH[rung] or not launches or min(*own, *launches) <= 0.0:
         return USUAL[rung]
@@ -45,7 +46,7 @@ def _below(rung: Rung) -> list[Rung]:
 def _number(history: History, rung: Rung) -> int:
     """Return how many trials of a rung are closed or in flight; a probe that is repeated counts once."""
     if rung is Rung.PROBE:
-        return len(history.probed)
+        return len(history.probed) - sum(probe.is_not_probed for probe in history.probes)
     return sum(trial.counts or not trial.is_closed for trial in _at(history, rung))
 
 

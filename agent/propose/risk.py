@@ -8,7 +8,7 @@ from itertools import combinations
 
 from agent.deadends.claims import claims, visible_at
 from agent.deadends.explain import LEAST_SHARE
-from agent.deadends.learn import Suspicion
+from agent.deadends.suspicion import Suspicion
 from agent.propose.history import History
 from runners import Rung
 from search_spaces import Assignment, Conjunction, matches_all
@@ -69,8 +69,8 @@ class Risk:
 
     @cached_property
     def _worked(self) -> list[Assignment]:
-        """What was measured. That something passes with made-up weights says nothing of what hangs on the real ones."""
-        return list(self.history.measured.values())
+        """What served. That something passes with made-up weights says nothing of what hangs on the real ones."""
+        return [*self.history.measured.values(), *(point for point, _ in self.history.slower.values())]
 
     @cached_property
     def _known_values(self) -> set[_Value]:
@@ -78,6 +78,5 @@ class Risk:
 
     @cached_property
     def _known_pairs(self) -> set[tuple[_Value, _Value]]:
-        points = self._worked
-        listed = ([(name, repr(value)) for name, value in point.items()] for point in points)
+        listed = ([(name, repr(value)) for name, value in point.items()] for point in self._worked)
         return {pair for values in listed for pair in combinations(values, 2)}

@@ -1,114 +1,112 @@
-"""What the rungs below the top said of every assignment, as far as they are believed.
-
-A rung is believed once something passed there: until then nobody knows whether it works at all. For a reason in which a
-dearer rung contradicted it, it is not believed.
-"""
+"""Who leads, and how sure that is: what the measured assignments are expected to be worth, repeats included."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from agent.deadends.atlas import Atlas
-from agent.deadends.claims import visible_at
-from agent.deadends.observation import trial_label
+from agent.classify import wrong_output
+from agent.propose.history import History
+from agent.propose.improve import Improvement
+from agent.reasons import Reason
 from agent.store.trial import Trial
-from runners import Rewrite, Rung
-from search_spaces import Assignment, Scalar, SearchSpace, assignment_key, changed_parameters
-
-Key = tuple[str, ...]
+from agent.verdict import LEVEL, Comparison, comparisons
+from runners import Measurement
+from runners.simulated_acceptance import FIGURE
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The trials below the top, asked by what their rungs can see."""
+    """The measured assignments of a study as contenders. All figures are logarithms of the objective."""
 
-    space: SearchSpace
-    trials: tuple[Trial, ...]
-    """Those of the companion study, in flight ones included."""
-    atlas: Atlas
+    history: History
 
-    def passed(self, rung: Rung, point: Mapping[str, Scalar]) -> bool:
-        """Return whether what the rung sees of the assignment passed there."""
-        return any(trial.is_measured for trial in self._of(rung, point))
+    @cached_property
+    def expected(self) -> Mapping[str, tuple[float, float]]:
+        """Key → mean and standard deviation of what the assignment is worth, given every launch of every other one.
 
-    def was_asked(self, rung: Rung, point: Mapping[str, Scalar]) -> bool:
-        """Return whether the rung has answered, or is being asked."""
-        return any(trial.counts or not trial.is_closed for trial in self._of(rung, point))
-
-    def is_asked(self, point: Mapping[str, Scalar]) -> bool:
-        """Return whether a rung that measures nothing is being asked about the assignment."""
-        return any(not trial.is_closed for rung in self._rungs for trial in self._of(rung, point))
-
-    def failed(self, rung: Rung, point: Mapping[str, Scalar]) -> Trial | None:
-        """Return the failure for which the work is closed at a rung, or None."""
-        trials = self._of(rung, point)
-        if any(trial.is_measured for trial in trials):
-            return None
-        return next((trial for trial in trials if trial.is_failed and self._is_believed(trial)), None)
-
-    def is_trusted(self, rung: Rung) -> bool:
-        """Return whether anything passed at a rung."""
-        return any(trial.is_measured for trial in self.trials if trial.work.rung is rung)
-
-    def resolved(self, requested: Mapping[str, Scalar]) -> tuple[Assignment, tuple[Rewrite, ...]] | None:
-        """Return what the engine makes of an assignment, and what it replaces; None where it was not asked.
-
-        Of assignments that the engine resolves to the very same, all stand for the one that was asked first.
+        A single lucky launch is drawn towards what its values measured elsewhere.
         """
-        trial = self._resolved.get(assignment_key(requested))
-        if trial is None:
-            return None
-        first = self._first.get(_fingerprint(trial), trial)
-        if first is trial:
-            return trial.work.resolved, ()
-        ran, asked = first.work.resolved, trial.work.resolved
-        why = f"the engine resolves it to the same as {trial_label(first)}"
-        names = changed_parameters(asked, ran)
-        return ran, tuple(Rewrite(parameter=n, requested=asked[n], resolved=ran[n], why=why) for n in names)
+        return Improvement(self.history).expectations()
 
-    def _is_believed(self, trial: Trial) -> bool:
-        failure = trial.outcome.failure if trial.outcome else None
-        return failure is not None and (trial.work.rung, failure.reason) not in self.atlas.weightless
-
-    def _of(self, rung: Rung, point: Mapping[str, Scalar]) -> list[Trial]:
-        return self._by_key.get((rung, self._key(rung, point)), [])
-
-    def _key(self, rung: Rung, point: Mapping[str, Scalar]) -> Key:
-        return tuple(repr(point[name]) for name in self._names[rung])
+    def repeats(self, key: str) -> list[float]:
+        """Return the values that count: all but the first, for which it was chosen; the baseline was not chosen."""
+        values = self.history.values.get(key, [])
+        return values if key == self.history.baseline_key else values[1:]
 
     @cached_property
-    def _names(self) -> dict[Rung, tuple[str, ...]]:
-        return {rung: visible_at(rung, self.space) for rung in Rung}
+    def reliable(self) -> list[str]:
+        """Keys of the measured assignments that may win: none with wrong output, or that failed as often as not."""
+        history = self.history
+        failed = Counter(trial.work.key for trial in history.trials if trial.is_failed)
+        baselines = [
+            found for trial in history.trials if trial.work.key == history.baseline_key for found in _of(trial)
+        ]
+        wrong = {trial.work.key for trial in history.trials if _is_wrong(trial, baselines)}
+        return [
+            key
+            for key in history.measured
+            if key == history.baseline_key or (key not in wrong and failed[key] < len(history.values[key]))
+        ]
 
     @cached_property
-    def _rungs(self) -> set[Rung]:
-        return {trial.work.rung for trial in self.trials} - {Rung.PROBE}
+    def repeated(self) -> list[str]:
+        """Those of them that were repeated, without the baseline."""
+        return [key for key in self.reliable if key != self.history.baseline_key and self.repeats(key)]
+
+    def worth(self, key: str) -> float:
+        """Return what an assignment is expected to be worth; the least possible for one that nothing is expected of."""
+        return self.expected[key][0] if key in self.expected else -math.inf
+
+    def leader(self, keys: Iterable[str]) -> str | None:
+        """Return the assignment that is expected to be worth most."""
+        known = [key for key in keys if key in self.expected]
+        return max(known, key=lambda key: (self.expected[key][0], key), default=None)
+
+    def expected_gain(self, key: str, over: str) -> float:
+        """Return how much better than `over` an assignment is expected to be where it is better at all."""
+        (mean, sd), (other_mean, other_sd) = self.expected[key], self.expected[over]
+        gain, spread = mean - other_mean, math.hypot(sd, other_sd)
+        if spread <= 0.0:
+            return max(gain, 0.0)
+        z = gain / spread
+        density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+        return gain * 0.5 * (1 + math.erf(z / math.sqrt(2))) + spread * density
 
     @cached_property
-    def _by_key(self) -> dict[tuple[Rung, Key], list[Trial]]:
-        found: dict[tuple[Rung, Key], list[Trial]] = defaultdict(list)
-        for trial in self.trials:
-            rung = trial.work.rung
-            for key in {self._key(rung, trial.work.resolved), self._key(rung, trial.work.requested)}:
-                found[rung, key].append(trial)
-        return found
+    def winner(self) -> str | None:
+        """The assignment to declare: once some were repeated, one of them or the baseline, else the best mean."""
+        baseline = self.history.baseline_key
+        if not self.repeated:
+            return max(self.reliable, key=self.history.mean, default=None)
+        return self.leader([*self.repeated, *([baseline] if baseline in self.reliable else [])])
 
-    @cached_property
-    def _resolved(self) -> dict[str, Trial]:
-        passed = (trial for trial in self.trials if trial.work.rung is Rung.RESOLVE and trial.is_measured)
-        return {assignment_key(trial.work.requested): trial for trial in passed}
+    def comparison(self, key: str | None) -> Comparison | None:
+        """Return the winner against the baseline; of the baseline itself, the best of the others."""
+        rival = self.leader(self.repeated) if key == self.history.baseline_key else key
+        return self.comparisons().get(rival or "")
 
-    @cached_property
-    def _first(self) -> dict[str, Trial]:
-        found: dict[str, Trial] = {}
-        for trial in self._resolved.values():
-            if key := _fingerprint(trial):
-                found.setdefault(key, trial)
-        return found
+    def comparisons(self, level: float = LEVEL) -> dict[str, Comparison]:
+        """Return each repeated assignment against the baseline."""
+        baseline = self.history.baseline_key
+        if baseline is None:
+            return {}
+        repeats = {key: self.repeats(key) for key in self.repeated}
+        return comparisons(self.history.values[baseline], repeats, level=level)
 
 
-def _fingerprint(trial: Trial) -> str:
-    return trial.record.shown.fingerprint if trial.record and trial.record.shown else ""
+def _is_wrong(trial: Trial, baselines: Sequence[Measurement]) -> bool:
+    """Return whether the output was found wrong, or would have been had the baseline run before it."""
+    failure = trial.outcome.failure if trial.outcome is not None else None
+    if failure is not None or not trial.is_measured:
+        return failure is not None and failure.reason is Reason.WRONG_OUTPUT
+    is_checked = trial.outcome is not None and trial.outcome.output is not None
+    return not is_checked and any(wrong_output(found, baselines) for found in _of(trial) if FIGURE not in found.extra)
+
+
+def _of(trial: Trial) -> list[Measurement]:
+    measurement = trial.record.measurement if trial.record is not None else None
+    return [measurement] if measurement is not None and trial.is_measured else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from agent.deadends.dead_end import DeadEnd
 from agent.propose.history import History
@@ -13,13 +13,26 @@ from search_spaces import Assignment, Comparison, Condition, Scalar, matches_all
 from search_spaces.condition import is_number
 
 LEFT_TO_LATER_TRIALS = frozenset({Reason.GPU_OOM})
-"""Reasons whose limit moves with everything else that takes memory: launches for their own sake would not settle it."""
+"""Reasons whose limit moves with everything else that takes memory: later trials narrow it, or what is left."""
 
 
 def propose(history: History, rung: Rung) -> Iterator[Work]:
     """Yield one experiment at a rung for each confirmed threshold whose place is not known exactly."""
-    for found in history.atlas.confirmed:
-        for condition in found.conditions if found.reason not in LEFT_TO_LATER_TRIALS and found.rung is rung else ():
+    yield from _works(history, [each for each in _here(history, rung) if each.reason not in LEFT_TO_LATER_TRIALS])
+
+
+def propose_late(history: History, rung: Rung) -> Iterator[Work]:
+    """Yield the same for the limits that later trials usually narrow: worth a launch when nothing else is."""
+    yield from _works(history, [each for each in _here(history, rung) if each.reason in LEFT_TO_LATER_TRIALS])
+
+
+def _here(history: History, rung: Rung) -> Iterator[DeadEnd]:
+    return (found for found in history.atlas.confirmed if found.rung is rung)
+
+
+def _works(history: History, dead_ends: Iterable[DeadEnd]) -> Iterator[Work]:
+    for found in dead_ends:
+        for condition in found.conditions:
             beyond = _unknown_beyond(history, found, condition)
             if beyond and (work := _experiment(history, found, condition, beyond[len(beyond) // 2])) is not None:
                 yield work

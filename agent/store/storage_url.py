@@ -44,10 +44,21 @@ def storage_file(text: str) -> Path | None:
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
+def unusable_path(path: Path) -> str | None:
+    """Return why a path cannot be that of any file, or None."""
+    try:
+        path.exists()
+    except (OSError, ValueError) as error:  # too long, or a NUL
+        return str(getattr(error, "strerror", None) or error)
+    return None
+
+
 def _file_problem(url: URL) -> str | None:
     if not url.database or url.database == ":memory:":
         return f"a study must outlive the agent, and memory does not. {EXPECTED}"
     path = Path(url.database)
+    if problem := unusable_path(path):
+        return f"{problem}. {EXPECTED}"
     if path.is_dir():
         return f"this is a folder. {EXPECTED}"
     if not path.parent.is_dir():

@@ -72,6 +72,7 @@ def measurement_of(result: LoadResult) -> Measurement:
         output_digest=result.output_digest,
         outputs=result.outputs,
         extra={"load_client_cpu_share": result.own_cpu_share},
+        stopped=result.stopped,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from runners.contract import Frozen, LevelMeasurement, Workload
+from runners.contract import Frozen, LevelMeasurement, StoppedEarly, StopRule, Workload
 
 Api = Literal["openai", "sglang"]
 """`openai`: POST /v1/completions (vLLM, and SGLang with a tokenizer); `sglang`: SGLang's own POST /generate."""
@@ -39,6 +39,8 @@ class LoadJob(Frozen):
     """Requests sent before each level and not counted; None for as many as are in flight."""
     request_timeout_s: float = Field(default=120.0, gt=0)
     """Longest a single request may take; one that takes longer makes its level unusable."""
+    stop: StopRule | None = None
+    """When the load may end early; None: it is sent whole."""
     records_path: str | None = None
     """JSONL file for one record a request; None to keep them in memory only."""
 
@@ -131,10 +133,13 @@ class LoadResult(Frozen):
     """What the load client saw. With a `problem` there is no measurement, only the levels before it."""
 
     levels: tuple[LevelLoad, ...] = ()
+    """By concurrency, the lowest first."""
     outputs: tuple[tuple[int, ...], ...] = ()
     """First token ids of each request of the lowest level, in the order of the prompts."""
     output_digest: str | None = None
     """SHA-256 over those ids or, from a server that names none, over the texts."""
+    stopped: StoppedEarly | None = None
+    """Set when the load ended early: then some levels are missing, and the last one is of the requests served."""
     problem: str | None = None
     """Why the load is unusable, with the server's answer; whose fault that is, the caller decides."""
     notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""One concurrency level: a fixed number of requests in flight until all prompts are served, or one fails."""
+"""One concurrency level: so many requests in flight until all prompts are served, one fails, or it is enough."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
+from runners.early_stop import EarlyStop
 from runners.load_client.answer import AnswerError
 from runners.load_client.endpoints import Endpoint
 from runners.load_client.exchange import clock, exchange
@@ -25,22 +26,33 @@ class Served:
     cpu_s: float = 0.0
     """Time that this thread was computing."""
     problem: str | None = None
+    is_ended_early: bool = False
 
 
 async def serve_prompts(
-    session: aiohttp.ClientSession, job: LoadJob, endpoint: Endpoint, concurrency: int, prompts: Sequence[Prompt]
+    session: aiohttp.ClientSession,
+    job: LoadJob,
+    endpoint: Endpoint,
+    concurrency: int,
+    prompts: Sequence[Prompt],
+    watch: EarlyStop | None = None,
 ) -> Served:
-    """Send the prompts in order, `concurrency` at a time, each as soon as another has ended."""
+    """Send the prompts in order, `concurrency` at a time, each as soon as another has ended.
+
+    Once `watch` has seen enough, what is in flight is given up and left out of the records.
+    """
     served = Served()
     began_at, began_cpu = clock(), time.thread_time()
     waiting = enumerate(prompts)
     workers = [
-        asyncio.create_task(_work(session, job, endpoint, concurrency, waiting, began_at, served))
+        asyncio.create_task(_work(session, job, endpoint, concurrency, waiting, began_at, served, watch))
         for _ in range(min(concurrency, len(prompts)))
     ]
     try:
         for worker in asyncio.as_completed(workers):
-            await worker
+            if await worker:
+                served.is_ended_early = True
+                break
     except AnswerError as error:
         served.problem = str(error)
     finally:
@@ -60,8 +72,9 @@ async def _work(
     waiting: Iterator[tuple[int, Prompt]],
     level_began_at: float,
     served: Served,
-) -> None:
-    """Keep one request in flight until none is left.
+    watch: EarlyStop | None,
+) -> bool:
+    """Keep one request in flight until none is left, or return True once the watch has seen enough.
 
     Raises:
         AnswerError: a request failed; its record is kept.
@@ -71,6 +84,10 @@ async def _work(
             session, job.base_url, endpoint, prompt, ignore_eos=job.ignore_eos, timeout_s=job.request_timeout_s
         )
         words = None if error is None else " ".join(str(error).split())
-        served.records.append(answer.record(concurrency, index, level_began_at, clock(), words))
+        record = answer.record(concurrency, index, level_began_at, clock(), words)
+        served.records.append(record)
         if error is not None:
             raise AnswerError(f"request {index}: {words}") from error
+        if watch is not None and watch.served(concurrency, record.output_tokens, record.total_ms / 1000):
+            return True
+    return False

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import aiohttp
 
+from runners.early_stop import EarlyStop
 from runners.load_client.counters import (
     Counters,
     counters_after,
@@ -49,6 +50,7 @@ class _Load:
     wall_s: float = 0.0
     cpu_s: float = 0.0
     at_start: Counters = field(default_factory=Counters)
+    watch: EarlyStop | None = None
     sent_tokens: int = 0
     """Tokens that came since then, warm-ups included."""
 
@@ -58,9 +60,10 @@ class _Load:
         if share >= BUSY_SHARE:
             self.notes.append(f"the load client computed for {share:.0%} of the time: it may have been the limit")
         return LoadResult(
-            levels=tuple(self.levels),
+            levels=tuple(sorted(self.levels, key=lambda level: level.concurrency)),
             outputs=rows if any(rows) else (),
             output_digest=_digest(self.first_records),
+            stopped=self.watch.stopped if self.watch is not None else None,
             problem=problem,
             notes=tuple(self.notes),
             own_cpu_share=share,
@@ -85,6 +88,9 @@ async def _run(load: _Load) -> LoadResult:
     job, endpoint = load.job, endpoint_of(load.job.api, load.job.model)
     if job.records_path is not None:
         Path(job.records_path).write_text("", encoding="utf-8")
+    if job.stop is not None:
+        counts = {concurrency: job.num_requests(concurrency) for concurrency in job.workload.levels}
+        load.watch = EarlyStop(job.stop, counts)
     async with open_session() as session, _pulse(load.say):
         load.at_start = await read_counters(session, job.base_url)
         for concurrency, warmups, counted in prompts(job):
@@ -95,6 +101,8 @@ async def _run(load: _Load) -> LoadResult:
             problem = await _level(load, session, endpoint, concurrency, counted)
             if problem is not None:
                 return load.result(f"level {concurrency}, {problem}")
+            if load.watch is not None and load.watch.stopped is not None:
+                break
     return load.result()
 
 
@@ -125,7 +133,7 @@ async def _level(
     """Serve one level and add it to the load; return its problem if it has one."""
     base_url = load.job.base_url
     before = await counters_after(session, base_url, load.at_start, load.sent_tokens)
-    served = await serve_prompts(session, load.job, endpoint, concurrency, counted)
+    served = await serve_prompts(session, load.job, endpoint, concurrency, counted, load.watch)
     load.wall_s, load.cpu_s = load.wall_s + served.wall_s, load.cpu_s + served.cpu_s
     _write_records(load.job, served.records)
     if served.problem is not None:
@@ -135,13 +143,15 @@ async def _level(
     after = await counters_after(session, base_url, before, output_tokens)
     level = _level_load(concurrency, served, before, after)
     load.levels.append(level)
-    load.first_records = load.first_records or served.records
-    if level.server_output_tokens not in (None, output_tokens):
+    if concurrency == min(load.job.workload.concurrency) and not served.is_ended_early:
+        load.first_records = served.records
+    if level.server_output_tokens not in (None, output_tokens) and not served.is_ended_early:
         load.notes.append(
             f"level {concurrency}: {output_tokens} tokens came and the server counted {level.server_output_tokens}"
         )
     rate = level.measurement.output_tok_per_s
-    load.say(f"level {concurrency}: {level.num_requests} requests, {output_tokens} tokens, {rate:.1f} tok/s")
+    end = ", and clearly slower: the rest is not sent" if served.is_ended_early else ""
+    load.say(f"level {concurrency}: {level.num_requests} requests, {output_tokens} tokens, {rate:.1f} tok/s{end}")
     return None
 
 
@@ -155,7 +165,14 @@ def _level_load(concurrency: int, served: Served, before: Counters, after: Count
         output_tokens=_tokens(served.records),
         server_output_tokens=growth(before.generated_tokens, after.generated_tokens),
         speculation=speculation,
-        measurement=level_measurement(concurrency, served.wall_s, served.records, speculation),
+        measurement=level_measurement(concurrency, _span_s(concurrency, served), served.records, speculation),
+    )
+
+
+def _span_s(concurrency: int, served: Served) -> float:
+    """Return the time in which the records' tokens came; without that of requests which were given up half-way."""
+    return (
+        sum(each.total_ms for each in served.records) / 1000 / concurrency if served.is_ended_early else served.wall_s
     )
 
 

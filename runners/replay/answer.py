@@ -24,6 +24,7 @@ from runners.contract import (
     RunRecord,
     TrialRequest,
 )
+from runners.replay.within_launch import SimulatedLoad
 from search_spaces import Assignment, NodeModel, assignment_key
 from search_spaces.node_answers import Figures
 from search_spaces.node_parts import PHASES, NoOp, PlantedFailure
@@ -61,6 +62,8 @@ def answer(node: NodeModel, request: TrialRequest) -> Answer:
     rates = [level.output_tok_per_s for level in measurement.levels]
     workload = request.workload
     seconds["serve"] = node.clock.serving(rates, workload.requests, workload.output_tokens)
+    if request.stop is not None:
+        measurement, seconds["serve"] = _watched(node, request, measurement, seconds["serve"])
     return _answered(node, request, seconds, proofs, measurement=measurement)
 
 
@@ -103,6 +106,22 @@ def _measurement(node: NodeModel, request: TrialRequest, effective: Assignment) 
         collective_us_per_call=calls[0] if calls else None,
         extra={"modelled": 1.0},
     )
+
+
+def _watched(
+    node: NodeModel, request: TrialRequest, measurement: Measurement, serve_s: float
+) -> tuple[Measurement, float]:
+    """Return what is left of a measurement under the request's stop rule, and of the time it takes."""
+    durations, workload = node.file.durations, request.workload
+    source = noise(node, request, "requests")
+    load = SimulatedLoad(
+        {level.concurrency: level for level in measurement.levels},
+        workload.levels,
+        num_requests=workload.requests or durations.requests,
+        output_tokens=workload.output_tokens or durations.output_tokens,
+        request_sd=node.file.noise.request_sd,
+    )
+    return load.under(request.stop, source, measurement, serve_s) if request.stop else (measurement, serve_s)
 
 
 def _level(node: NodeModel, figures: Figures, speed: float) -> LevelMeasurement:

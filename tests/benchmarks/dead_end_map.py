@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from agent.deadends.dead_end import DeadEnd
-from agent.propose import audits, experiments, second_launch, thresholds
+from agent.propose import experiments, second_launch
 from agent.store.trial import Kind, Work
 from runners import Rung
 from search_spaces import Assignment, Condition, NodeModel, matches_all
@@ -127,8 +127,7 @@ def explore(study: ModelledStudy) -> None:
         history = study.history()
         work = second_launch.of_probes(history) or second_launch.propose(history)
         rungs = (Rung.PROBE, Rung.FULL)
-        steps = (step.propose(history, rung) for step in (experiments, thresholds, audits) for rung in rungs)
-        wanted = itertools.chain.from_iterable(steps)
+        wanted = itertools.chain.from_iterable(step(history, rung) for step in experiments.STEPS for rung in rungs)
         work = work or next(wanted, None)
         if work is None:
             return

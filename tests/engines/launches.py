@@ -103,14 +103,14 @@ def left_behind(request: TrialRequest, record: RunRecord, shared_memory_before: 
     temp_dir = record.env.get("TMPDIR")
     if temp_dir and Path(temp_dir).exists():
         left.append(f"folder {temp_dir}")
-    new = {path.name for path in SHM_ROOT.iterdir()} - shared_memory_before
+    new = shared_memory_names() - shared_memory_before
     left += [f"shared memory {name}" for name in sorted(new) if not is_mapped(name)]
     return left + ([] if record.leftovers.is_clean else [f"reported: {record.leftovers}"])
 
 
 def shared_memory_names() -> set[str]:
-    """Return the names in /dev/shm."""
-    return {path.name for path in SHM_ROOT.iterdir()}
+    """Return the names of the segments in /dev/shm. A folder is none: `mlflow server` keeps its queue in one there."""
+    return {entry.name for entry in os.scandir(SHM_ROOT) if not entry.is_dir(follow_symlinks=False)}
 
 
 def is_mapped(name: str) -> bool:

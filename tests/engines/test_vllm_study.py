@@ -16,7 +16,8 @@ from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
 from agent.spec import StudySpec
 from agent.store.manifest import Manifest
-from agent.store.study_store import ASKED, BUDGET, StudyStore, open_storage
+from agent.store.opening import open_storage
+from agent.store.study_store import ASKED, BUDGET, StudyStore
 from agent.store.trial import Trial
 from agent.studies import node_facts
 from agent.summary import summarise

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runners import EngineSettings, Rung, TrialRequest, Workload
+from runners import EngineSettings, Rung, TrialRequest, Workload, ray_pool
 from runners.cookies import find_processes
 from runners.ray_pool import Lost, PoolError, RayPool
 from search_spaces import load_space
@@ -110,3 +110,20 @@ def _is_ancestor(ancestor: int, pid: int) -> bool:
             return True
         pid = int((Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
     return False
+
+
+def test_files_come_back_from_a_node_that_does_not_see_the_folder(
+    pool: RayPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its mark the worker takes the folder for another node's, as one without a shared file system does."""
+    monkeypatch.setattr(ray_pool, "mark", lambda request: None)
+    request = request_for("tests.support.synthetic_engine:ProcessSyntheticEngine", tmp_path)
+    task = pool.submit([request])
+    wait_until(lambda: pool.wait([task], 1.0), 60.0)
+    assert not Path(request.artifact_dir).exists()
+    records = pool.result(task)
+    assert isinstance(records, list)
+    assert records[0].log_path is not None
+    assert Path(records[0].log_path).parent == Path(request.artifact_dir)
+    assert Path(records[0].log_path).is_file()
+    assert Path(request.artifact_dir, "phases.jsonl").read_text(encoding="utf-8")

@@ -37,6 +37,7 @@ class ModelledStudy(SimulatedStudy):
     truth: Truth = field(init=False)
     runner: Runner = field(init=False)
     node: NodeModel = field(kw_only=True)
+    stops_early: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         self.truth, self.runner = Truth(self.node.space), ModelledRunner(self.node)
@@ -59,7 +60,12 @@ class ModelledStudy(SimulatedStudy):
         num_ranks = int(str(self.node.facts["num_ranks"]))
         engine = EngineSettings(engine="replay", num_ranks=num_ranks, device="cuda", node_model=self.node.name)
         return StudySettings(
-            name="study", engine=engine, space=self.node.name, seed=self.seed, workload=Workload(seed=self.seed)
+            name="study",
+            engine=engine,
+            space=self.node.name,
+            seed=self.seed,
+            workload=Workload(seed=self.seed),
+            stop_early=self.stops_early,
         )
 
     def answer(self, trial: Trial, before: int) -> tuple[Outcome, RunRecord]:
@@ -72,6 +78,7 @@ class ModelledStudy(SimulatedStudy):
             settings=self.settings.engine,
             assignment=trial.work.resolved,
             workload=self.settings.workload,
+            stop=self.stop_rules.get(trial.work.identity),
             cookie="c",
             environment={},
             artifact_dir="/nowhere",

@@ -10,7 +10,18 @@ from agent.mirror import StudySnapshot
 from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.reasons import Policy, Reason
 from agent.store.trial import Kind, Trial, Work
-from runners import Exit, Latency, LevelMeasurement, LogLine, Measurement, Phase, ProbeMeasurement, Rung, RunRecord
+from runners import (
+    Exit,
+    Latency,
+    LevelMeasurement,
+    LogLine,
+    Measurement,
+    Phase,
+    ProbeMeasurement,
+    Rung,
+    RunRecord,
+    StoppedEarly,
+)
 from tests.support.lives import dead_ends_of, two_failures
 from tests.support.planted import small_space
 
@@ -121,17 +132,20 @@ def snapshot(study: str, trials: tuple[Trial, ...], **more: Any) -> StudySnapsho
 
 def rich(study: str, folder: Path) -> StudySnapshot:
     """A study with one of everything that can be mirrored."""
-    slower = Outcome(kind=OutcomeKind.SLOWER, note="stopped early")
+    slower = Outcome(kind=OutcomeKind.SLOWER, value=40.0, note="stopped early")
+    stopped = StoppedEarly(concurrency=8, requests=11, below=60.0, ceiling=50.0, estimate=40.0, saved_s=12.5)
+    partial = record(measurement=Measurement(levels=(), stopped=stopped))
     interrupted = Outcome(kind=OutcomeKind.INTERRUPTED)
     trials = (
         with_files(trial(0, study=study, kind=Kind.BASELINE), folder / "0"),
         with_files(failed(1, study=study), folder / "1"),
         refuting(rewritten(2, study=study)),
-        trial(3, study=study, outcome=slower),
+        trial(3, study=study, outcome=slower, record=partial),
         trial(4, study=study, outcome=interrupted, record=None),
     )
     documents = {"dead_ends.json": "[]", "dead_ends.md": "# none", "dead_ends.html": "<p>", "report.md": "# Report"}
     more = {"documents": documents, "dead_ends": {1: ("D1", "D2")}, "best": 2, "gain": 1.25, "verdict": "gain"}
+    more["interval"] = (1.1, 1.4)
     return snapshot(study, trials, probes=(probe(0, study=study),), **more)
 
 

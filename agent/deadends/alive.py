@@ -1,0 +1,51 @@
+"""The conjunctions of up to three conditions that a failure satisfies and that nothing contradicts.
+
+All of one and two conditions; of three only those in which no two would do. Passes are bits, so that each question is
+one operation on integers.
+"""
+
+from __future__ import annotations
+
+from agent.deadends.evidence import Evidence, Failed
+
+Groups = list[list[tuple[int, int]]]
+"""For each parameter, its conditions: number, and bits of what passed with it."""
+
+
+def alive_conjunctions(failed: Failed, evidence: Evidence) -> list[tuple[int, ...]]:
+    """Return them, the smaller ones first, each in the order of the space's parameters."""
+    passed = evidence.passed(failed.place, failed.failure.reason)
+    groups = [[(number, passed(number)) for number in group] for group in failed.conditions]
+    singles = [(number,) for group in groups for number, bits in group if not bits]
+    alive, open_pairs = _pairs(groups)
+    return [*singles, *alive, *_triples(groups, open_pairs, set(alive))]
+
+
+OpenPairs = list[tuple[int, int, int, int]]
+"""Position of the second parameter, both conditions, and bits of what passed with them."""
+
+
+def _pairs(groups: Groups) -> tuple[list[tuple[int, ...]], OpenPairs]:
+    alive: list[tuple[int, ...]] = []
+    contradicted: OpenPairs = []
+    for place, group in enumerate(groups):
+        for second in range(place + 1, len(groups)):
+            for one, bits_of_one in group:
+                for two, bits_of_two in groups[second]:
+                    bits = bits_of_one & bits_of_two
+                    if bits:
+                        contradicted.append((second, one, two, bits))
+                    else:
+                        alive.append((one, two))
+    return alive, contradicted
+
+
+def _triples(groups: Groups, contradicted: OpenPairs, alive: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Add a third condition to what two do not explain, where the third with either of them does not either."""
+    return [
+        (one, two, three)
+        for second, one, two, bits in contradicted
+        for group in groups[second + 1 :]
+        for three, bits_of_three in group
+        if not bits & bits_of_three and (one, three) not in alive and (two, three) not in alive
+    ]

@@ -1,0 +1,28 @@
+"""What is not explained yet: a failure with what may have caused it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.deadends.evidence import Failed
+from agent.deadends.explain import Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """A failure that is not explained yet."""
+
+    failed: Failed
+    explanations: tuple[Explanation, ...]
+    is_repeated: bool
+    """Whether it failed often enough not to be chance."""
+
+    @property
+    def best(self) -> Explanation:
+        """The likeliest explanation."""
+        return self.explanations[0]
+
+    @property
+    def is_likely_chance(self) -> bool:
+        """True when chance is likelier than all explanations together."""
+        return sum(each.share for each in self.explanations) < 0.5
