@@ -25,12 +25,13 @@ from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.redaction import redact_text
 from agent.requests import request_of
 from agent.savings import Savings
+from agent.shown import with_replaced
 from agent.stopping import stop_rule
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
 from agent.study_rules import rules_of
 from agent.wishes import Wishes, read_counts, read_wishes
-from runners import Measurement, Runner, RunRecord, TrialRequest
+from runners import Measurement, Rung, Runner, RunRecord, TrialRequest
 from runners.cookies import kill_processes
 from runners.ray_pool import Lost, PoolError, RayPool, Running
 
@@ -239,6 +240,7 @@ class Campaign:
             if outcome.failure is not None and not self._can_write():
                 outcome = self._without_disk()
             cleaned = clean_record(record, self._secrets)
+            cleaned = with_replaced(cleaned, trial.work, space)
             cleaned = of_active_parameters(cleaned, trial.work.resolved, space, facts)
             ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
             self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
@@ -285,7 +287,8 @@ def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes, 
         facts=store.epochs[number].facts,
         runner=runner,
         trials=store.trials_of(number),
-        probes=store.probes_of(number),
+        probes=tuple(each for each in store.probes_of(number) if each.work.rung is Rung.PROBE),
+        checks=tuple(each for each in store.probes_of(number) if each.work.rung is not Rung.PROBE),
         earlier=sum(trial.counts and trial.epoch < number for trial in store.trials()),
         atlas=atlas,
         budget=wishes.budget,

@@ -36,6 +36,8 @@ def judge(
         rules: What failures are judged by.
         goals: What the study searches for.
     """
+    if trial.work.rung is Rung.RESOLVE and record.exit.cause == "lost":
+        return lost_task("the engine did not resolve its arguments")
     outcome = scored(classify(record, env_names=_parameter_names(space), rules=rules), record, goals)
     if outcome.kind is OutcomeKind.MEASURED and trial.work.rung is Rung.FULL:
         return _with_output_check(outcome, record, baselines)

@@ -11,6 +11,7 @@ from agent.front import mean_figures
 from agent.goals import in_words
 from agent.report_words import command_line
 from agent.requests import request_of
+from agent.rungs import cost_words
 from agent.schedule_report import ScheduleCommands, schedule_json, schedule_lines, schedule_markdown
 from agent.store.manifest import Manifest
 from agent.store.trial import Trial
@@ -95,6 +96,9 @@ def headline(summary: StudySummary) -> list[str]:
         f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
         f"{outcomes['failed']} failed; {summary.num_probes} probes; {summary.node_s:.0f} s of node time",
     ]
+    if words := cost_words(dict(summary.rungs)):
+        lines.append(f"below the top: {words}")
+    lines += [f"rungs disagree: {each}" for each in summary.contradictions if each.is_certain]
     if summary.earlier:
         lines.append(f"{summary.earlier} of the launches were made before the environment changed, and are kept apart")
     if outcomes["slower"]:

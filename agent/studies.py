@@ -25,6 +25,7 @@ from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
 from agent.named_space import named_space
 from agent.redaction import redact_url
+from agent.rungs import asked_rungs, check_engine
 from agent.server import Server, asked_server, check_fixed, with_engine_of_command
 from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
@@ -39,7 +40,6 @@ from agent.study_rules import asked_rules, store_rules
 from agent.wishes import read_wishes
 from runners import EngineSettings
 from runners.ray_pool import address_problem
-from runners.registry import UnknownEngineError, make_runner
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -83,7 +83,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     """
     spec = with_engine_of_command(spec)
     modelled = asked_node(spec)
-    _check_engine(spec)
+    check_engine(spec)
     rules = asked_rules(spec)
     server = asked_server(spec, os.environ)
     whole = modelled[0].space if modelled else server.space if server else named_space(spec)
@@ -104,6 +104,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
         workload=asked_workload(spec, goals),
         goals=goals,
         seed=spec.seed,
+        **asked_rungs(spec, engine),
         stop_early=spec.stop_early,
     )
     facts = {**facts, **file_facts(engine.model_dump())}
@@ -197,13 +198,6 @@ def collected_facts(paths: tuple[str, ...] = ()) -> dict[str, object]:
     except (subprocess.TimeoutExpired, ValueError) as error:
         raise NodeUnusableError(f"the node's facts cannot be read: {error}") from error
     return facts
-
-
-def _check_engine(spec: StudySpec) -> None:
-    try:
-        make_runner(spec.engine)
-    except UnknownEngineError as error:
-        raise spec.error(str(error), "engine") from error
 
 
 def engine_settings(

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from agent.classify import own_agreement
 from agent.deadends.atlas import Atlas
+from agent.deadends.contradictions import Contradiction
 from agent.drift import Drift, drift_of
 from agent.effects import contradictions, unproven
 from agent.front import front, is_feasible, mean_figures
@@ -20,9 +21,11 @@ from agent.outcome import LAUNCH_ENDS
 from agent.propose.history import History
 from agent.propose.standing import Standing
 from agent.reasons import Reason
+from agent.rungs import RungCost, costs_of
 from agent.schedule import Schedule, schedule_of
 from agent.store.trial import Trial
 from agent.verdict import Comparison, Verdict
+from runners import Rung
 from runners.simulated_acceptance import simulated_length
 from search_spaces import Assignment
 
@@ -82,6 +85,10 @@ class StudySummary:
     """Trials that did not get everything that they asked for."""
     unproven: Mapping[str, str] = field(default_factory=dict)
     """Parameter → why nobody can tell whether it took effect."""
+    rungs: Mapping[Rung, RungCost] = field(default_factory=dict)
+    """What was run at each rung, cheapest first."""
+    contradictions: tuple[Contradiction, ...] = ()
+    """Where two rungs disagreed about an assignment."""
     earlier: int = 0
     """Launches that count and were made before the environment changed: nothing else here speaks of them."""
     simulated_acceptance: float | None = None
@@ -139,7 +146,7 @@ def summarise(history: History, name: str) -> StudySummary:
     winner, modelled = standing.winner, modelled_name(history.settings.engine, history.facts)
     by_key = {arm.first.work.key: arm for arm in arms}
     outcomes = Counter(trial.outcome.kind.value for trial in history.trials if trial.outcome is not None)
-    everything = (*history.trials, *history.probes)
+    everything = (*history.trials, *history.probes, *history.checks)
     return StudySummary(
         study=name,
         budget=history.budget,
@@ -157,6 +164,8 @@ def summarise(history: History, name: str) -> StudySummary:
         unknown=tuple(trial for trial in everything if _is_unknown(trial)),
         replaced=tuple(trial for trial in history.trials if contradictions(trial)),
         unproven=unproven(history.trials, history.space),
+        rungs=costs_of(everything),
+        contradictions=history.atlas.contradictions,
         simulated_acceptance=simulated_length(history.settings.engine),
         goals=history.settings.goals,
         front=tuple(_front(arms, history)),

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from runners.artifact_return import Returned, at_hand, mark, packed, unpacked
@@ -24,9 +24,6 @@ from runners.contract import EngineSettings, RunRecord, TrialRequest
 from runners.ray_daemons import RayDaemons
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
-
-if TYPE_CHECKING:
-    import ray
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -47,9 +44,10 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A batch of requests that a Ray task is working on."""
+    """A batch of requests that is being worked on."""
 
-    reference: ray.ObjectRef
+    reference: Any
+    """What the batch is waited for with: a Ray object, or whatever another pool has."""
     requests: tuple[TrialRequest, ...]
 
 
@@ -246,7 +244,7 @@ def _resources(settings: EngineSettings) -> dict[str, int]:
     return {"num_cpus": settings.num_ranks}
 
 
-def execute(texts: list[str]) -> list[Returned[ray.ObjectRef]]:
+def execute(texts: list[str]) -> list[Returned[Any]]:
     """Run in the Ray worker: JSON requests in, JSON records out, with the files that the agent cannot see."""
     import ray
 

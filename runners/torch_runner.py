@@ -37,7 +37,7 @@ class TorchRunner:
     """Runner of the torch engine."""
 
     name = "torch"
-    rungs = (Rung.RESOLVE, Rung.PROBE, Rung.FULL)
+    rungs = (Rung.PROBE, Rung.FULL)
 
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what would run: with a single rank there is nothing to exchange, so nothing to choose."""

@@ -11,6 +11,7 @@ from agent.cli.options import home_option, storage_option
 
 MAY_BE_SECRET = ("environment", "options")
 """Options whose values no message repeats."""
+RUNGS = ("resolve", "probe", "dummy", "full")
 
 
 def _pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
@@ -57,6 +58,8 @@ exclude_option = click.option(
 )
 @click.option("--budget", type=int, help="Launches, failures and repeats included.  [default: 40]")
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h; resumable afterwards.")
+@click.option("--start-rung", type=click.Choice(RUNGS), help="Cheapest rung to climb from.  [default: resolve]")
+@click.option("--max-rung", type=click.Choice(RUNGS), help="Dearest rung to climb to.  [default: full]")
 @click.option("--engine", help="sglang, vllm, torch, replay, or package.module:Class of your own.  [default: torch]")
 @click.option("--model", metavar="MODEL", help="Model of a server: a folder, or a name on a hub.")
 @click.option("--draft", metavar="MODEL", help="Draft model of a server, for speculation with one.")

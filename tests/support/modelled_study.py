@@ -94,7 +94,7 @@ class ModelledStudy(SimulatedStudy):
 def judged(node: NodeModel, request: TrialRequest) -> tuple[Outcome, RunRecord]:
     """Return what a modelled launch comes to."""
     found = answer(node, request)
-    if found.record.measurement or found.record.probe:
+    if found.record.measurement or found.record.probe or found.record.passed:
         return classify(found.record), found.record
     names = tuple({**node.space.env_names, **node.space.flag_names}.items())
     end = found.record.model_copy(update={"phase_s": {}, "wall_s": 0.0, "excerpt": (), "effects": ()})
