@@ -25,12 +25,13 @@ from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.redaction import redact_text
 from agent.requests import request_of
 from agent.savings import Savings
+from agent.shown import with_replaced
 from agent.stopping import stop_rule
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
 from agent.study_rules import rules_of
 from agent.wishes import Wishes, read_counts, read_wishes
-from runners import Measurement, Runner, RunRecord, TrialRequest
+from runners import Measurement, Rung, Runner, RunRecord, TrialRequest
 from runners.cookies import kill_processes
 from runners.ray_pool import Lost, PoolError, RayPool, Running
 
@@ -233,11 +234,13 @@ class Campaign:
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            judged = judge(trial, record, space, self._baselines(trial), interruptions, self._rules)
+            goals = self.store.manifest.settings.goals
+            judged = judge(trial, record, space, self._baselines(trial), interruptions, self._rules, goals)
             outcome = clean_outcome(judged, self._secrets)
             if outcome.failure is not None and not self._can_write():
                 outcome = self._without_disk()
             cleaned = clean_record(record, self._secrets)
+            cleaned = with_replaced(cleaned, trial.work, space)
             cleaned = of_active_parameters(cleaned, trial.work.resolved, space, facts)
             ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
             self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
@@ -275,16 +278,18 @@ def quarantine_message(trial: Trial, record: RunRecord) -> str:
     )
 
 
-def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) -> History:
-    """Return a stored study as the proposer and every reader see it."""
+def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes, epoch: int = -1) -> History:
+    """Return a stored study as the proposer and every reader see it: one epoch of it, by default the latest."""
+    number = epoch % len(store.epochs)
     return History(
         settings=store.manifest.settings,
         space=store.manifest.space,
-        facts=store.manifest.facts,
+        facts=store.epochs[number].facts,
         runner=runner,
-        trials=store.trials_of(),
-        probes=store.probes_of(),
-        earlier=sum(trial.counts and trial.epoch < len(store.epochs) - 1 for trial in store.trials()),
+        trials=store.trials_of(number),
+        probes=tuple(each for each in store.probes_of(number) if each.work.rung is Rung.PROBE),
+        checks=tuple(each for each in store.probes_of(number) if each.work.rung is not Rung.PROBE),
+        earlier=sum(trial.counts and trial.epoch < number for trial in store.trials()),
         atlas=atlas,
         budget=wishes.budget,
         asked=wishes.asked,

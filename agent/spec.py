@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
 from agent.errors import UsageError
 from agent.home import name_problem
 from agent.redaction import redact_json
-from runners import Frozen
+from runners import Frozen, Rung
 from search_spaces import SpecificationError, UnreadableFileError, YamlDocument, nearest, plain_message
 from search_spaces.scalar import StrictScalar
 
@@ -50,6 +50,12 @@ class StudySpec(Frozen):
     """Node model that the replay engine answers from: a shipped name or a path."""
     budget: int = Field(default=40, ge=1, le=MOST_LAUNCHES)
     """Launches at the top rung, failures and repeats included."""
+    start_rung: Rung = Rung.RESOLVE
+    """The cheapest rung that assignments climb from; a dearer one leaves out those below it."""
+    max_rung: Rung = Rung.FULL
+    """The dearest rung that assignments climb to; below `full` nothing is launched with the real model."""
+    probe_share: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Largest share of node time that the rungs below `full` may take together."""
     time_budget: str | None = None
     """Longest time, such as 90s, 30m or 2h."""
     tp: int | None = Field(default=None, ge=1, le=MOST_RANKS)
@@ -59,6 +65,14 @@ class StudySpec(Frozen):
     prompt_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     output_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     requests: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
+    workload: str | None = None
+    """A built-in workload (chat, code, long-context) or a JSONL file of prompts; by default prompts of one length."""
+    arrival_rate: float | None = Field(default=None, gt=0, le=MOST_TOKENS)
+    """Requests that arrive in a second at random; by default as many as the level says are always in flight."""
+    slo: Mapping[str, float | Mapping[str, float]] = Field(default_factory=dict)
+    """Limits in milliseconds: `ttft_ms: 500` for each request, `tpot_ms: {p50: 20}` for so many of them."""
+    objective: str | tuple[str, ...] = ()
+    """What is searched for: a figure, perhaps at one level, as in `output_tok_per_s@8`; several give a front."""
     seed: int = Field(default=0, ge=0, le=LARGEST_SEED)
     pin: Mapping[str, StrictScalar] = Field(default_factory=dict)
     """Parameters held at one value."""

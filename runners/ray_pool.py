@@ -9,11 +9,14 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import signal
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from runners.artifact_return import Returned, at_hand, mark, packed, unpacked
@@ -21,9 +24,6 @@ from runners.contract import EngineSettings, RunRecord, TrialRequest
 from runners.ray_daemons import RayDaemons
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
-
-if TYPE_CHECKING:
-    import ray
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -44,9 +44,10 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A batch of requests that a Ray task is working on."""
+    """A batch of requests that is being worked on."""
 
-    reference: ray.ObjectRef
+    reference: Any
+    """What the batch is waited for with: a Ray object, or whatever another pool has."""
     requests: tuple[TrialRequest, ...]
 
 
@@ -86,7 +87,8 @@ class RayPool:
         # Said once by Ray at every start, about a default that we want.
         logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
         try:
-            ray.init(**self._arguments())
+            with _handlers_kept():
+                ray.init(**self._arguments())
         except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
             self._remove_folder()
             where = f"Ray at {self._address}" if self._address else "a local Ray"
@@ -193,6 +195,18 @@ class RayPool:
             self._folder = None
 
 
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Ray puts a handler of its own in the place of ours, and leaves it there (seen on 2.60, for SIGTERM)."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
 @cache
 def _own_token() -> str:
     """One for the process: Ray reads its token once. Left alone it would keep one in a file that others may read."""
@@ -230,7 +244,7 @@ def _resources(settings: EngineSettings) -> dict[str, int]:
     return {"num_cpus": settings.num_ranks}
 
 
-def execute(texts: list[str]) -> list[Returned[ray.ObjectRef]]:
+def execute(texts: list[str]) -> list[Returned[Any]]:
     """Run in the Ray worker: JSON requests in, JSON records out, with the files that the agent cannot see."""
     import ray
 

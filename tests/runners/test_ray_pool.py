@@ -51,6 +51,12 @@ def request_for(engine: str, folder: Path, trial: int = 0, **environment: str) -
     )
 
 
+def test_what_a_signal_does_is_what_it_did_before_ray_came_up(pool: RayPool) -> None:
+    """Ray would end the process on SIGTERM, which ends a search cleanly."""
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_a_batch_comes_back_in_the_order_of_its_requests(pool: RayPool, tmp_path: Path) -> None:
     """Records are matched to trials by position."""
     requests = [request_for(SYNTHETIC, tmp_path, number) for number in range(3)]
