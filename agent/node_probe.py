@@ -21,7 +21,8 @@ from agent.session import SessionOptions, guarded, ray_of, signals
 from agent.store.opening import open_storage
 from agent.store.study_store import BUDGET, StudyStore, study_names
 from agent.store.trial import Kind, Trial, Work
-from agent.studies import Plan, free_name, named
+from agent.studies import Plan
+from agent.study_names import free_name, named
 from agent.wishes import read_wishes
 from runners import Rung, TrialRequest
 from runners.registry import make_runner
@@ -148,8 +149,8 @@ def probe_node(
     try:
         with (
             guarded(session_id),
-            ray_of(options, store, console) as pool,
             signals(console) as interruption,
+            ray_of(options, store, console) as pool,
             console.status("probing") as status,
         ):
             campaign = ProbeCampaign(

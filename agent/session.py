@@ -32,6 +32,7 @@ from agent.store.manifest import Manifest
 from agent.store.study_store import PAUSED, StudyStore
 from agent.store.trial import Kind, Trial
 from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
+from runners.local_pool import LadderPool
 from runners.ray_pool import PoolError, RayPool
 from runners.registry import make_runner
 from runners.session_watchdog import start_session_watchdog
@@ -118,7 +119,8 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     worker: MirrorWorker | None = None
     heartbeat = Heartbeat(store, lease)
     try:
-        with guarded(session_id), ray_of(options, store, console) as pool, signals(console) as interruption:
+        # Signals first: a Ctrl-C while Ray starts must not be lost in whatever Python was doing then.
+        with guarded(session_id), signals(console) as interruption, ray_of(options, store, console) as pool:
             campaign = Campaign(
                 store=store,
                 runner=make_runner(store.manifest.settings.engine.engine),
@@ -130,7 +132,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 interruption=interruption,
                 slots=options.slots,
                 deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
-                lost_to=lambda: heartbeat.lost_to,
+                lost_to=heartbeat.taker,
             )
             worker = MirrorWorker(lambda: mirror, snapshot_of(store, campaign.history(), "running"), warn=console.print)
             view = LiveView(console, campaign.history(), store.name)
@@ -179,7 +181,7 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iter
     """Keep a Ray that has what a trial of the study needs. Raises NodeUnusableError where there is none."""
     settings = store.manifest.settings.engine
     num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
-    pool = RayPool(options.ray_address, num_cpus=num_cpus)
+    pool = LadderPool(options.ray_address, num_cpus=num_cpus)
     try:
         with console.status("starting Ray"):
             pool.start()

@@ -54,7 +54,16 @@ def command(
             "assignment": summary.best.assignment,
             "values": list(summary.best.values),
             "mean": summary.best.mean,
-            "unit": "output tokens per second, geometric mean over the concurrency levels",
+            "unit": "; ".join(goal.unit for goal in summary.goals),
+            "front": [
+                {
+                    "trials": [trial.number for trial in found.arm.trials],
+                    "assignment": found.arm.assignment,
+                    "figures": dict(zip((goal.name for goal in summary.goals), found.figures, strict=True)),
+                    "keeps_limits": found.keeps_limits,
+                }
+                for found in summary.front
+            ],
             "baseline": list(summary.baseline.values) if summary.baseline else None,
             "gain": summary.gain,
             "interval": [found.low, found.high] if (found := summary.comparison) else None,
