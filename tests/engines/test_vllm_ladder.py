@@ -55,7 +55,8 @@ def test_a_dummy_launch_serves_one_completion_and_no_load(vllm: InstalledEngine,
     record = at(Rung.DUMMY, vllm, tmp_path, max_num_seqs=8)
     assert classify(record).kind is OutcomeKind.MEASURED
     assert (record.passed, record.measurement) == (True, None)
-    assert {Phase.LOAD_WEIGHTS, Phase.ALLOC_KV, Phase.WARMUP, Phase.READY} <= record.phase_s.keys()
+    assert {Phase.LOAD_WEIGHTS, Phase.WARMUP, Phase.READY} <= record.phase_s.keys()
+    assert record.phase is Phase.READY
     assert not (tmp_path / "requests.jsonl").exists()
     words = list(record.argv)
     assert words[words.index("--load-format") + 1] == "dummy"
