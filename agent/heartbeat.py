@@ -44,6 +44,7 @@ class Heartbeat:
         """
         self._store, self._lease, self._every_s = store, lease, every_s
         self._number = 0
+        self._beaten_at = time.monotonic()
         self._stopped = threading.Event()
         self.lost_to: str | None = None
         """Who took the study over, in words, once that was seen."""
@@ -61,6 +62,20 @@ class Heartbeat:
         self._number += 1
         now = Beat(owner=self._lease, number=self._number, at=datetime.now(UTC))
         self._store.set_attribute(BEAT, now.model_dump(mode="json"))
+        self._beaten_at = time.monotonic()
+
+    def taker(self) -> str | None:
+        """Return who took the study over, or None while it is ours.
+
+        Looks anew where no beat could be stored for two beats' time: the storage was away, and others may have
+        counted our silence.
+
+        Raises:
+            StorageError: it still is.
+        """
+        if self.lost_to is None and time.monotonic() - self._beaten_at > 2 * self._every_s:
+            self.beat()
+        return self.lost_to
 
     def close(self) -> None:
         """Stop beating."""

@@ -53,7 +53,7 @@ def inherited_spread(manifest: Manifest, storage: BaseStorage, url: str) -> Spre
         if name == manifest.settings.name or not _measured_the_same(store.manifest, manifest):
             continue
         values: dict[str, list[float]] = defaultdict(list)
-        for trial in store.trials():
+        for trial in store.trials_of():
             if trial.is_measured and trial.outcome is not None and trial.outcome.value:
                 values[trial.work.key].append(trial.outcome.value)
         own = spread_of(group for group in values.values() if len(group) > 1)
@@ -63,7 +63,10 @@ def inherited_spread(manifest: Manifest, storage: BaseStorage, url: str) -> Spre
 
 
 def _measured_the_same(one: Manifest, other: Manifest) -> bool:
-    what = [(each.settings.engine, each.settings.workload.model_copy(update={"seed": 0})) for each in (one, other)]
+    what = [
+        (each.settings.engine, each.settings.goals, each.settings.workload.model_copy(update={"seed": 0}))
+        for each in (one, other)
+    ]
     where = [{name: each.facts.get(name) for name in SAME_NODE} for each in (one, other)]
     return what[0] == what[1] and where[0] == where[1]
 

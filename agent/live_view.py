@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.observation import trial_label
 from agent.effects import contradictions
+from agent.front import mean_figures
+from agent.goals import in_words
 from agent.outcome import OutcomeKind
 from agent.progress import phase_now, spoken, time_left, typical_phase_s
 from agent.propose.history import History
@@ -42,7 +44,7 @@ class LiveView:
         self._history = history
         self._running: tuple[Trial, ...] = ()
         self._typical = typical_phase_s(history.trials)
-        self._left = time_left(history.trials, history.budget)
+        self._left = time_left(history.trials, history.budget - history.earlier)
         self._drawn = time.monotonic()
         self._live: Live | None = None
         self._summary: tuple[History, StudySummary] | None = None
@@ -71,7 +73,7 @@ class LiveView:
         known = {(found.id, found.state) for found in self._history.atlas.dead_ends}
         self._history = history
         self._typical = typical_phase_s(history.trials)
-        self._left = time_left(history.trials, history.budget)
+        self._left = time_left(history.trials, history.budget - history.earlier)
         self._print_trial(trial)
         for found in history.atlas.dead_ends:
             if (found.id, found.state) not in known:
@@ -128,7 +130,10 @@ class LiveView:
         if self._summary is None or self._summary[0] is not self._history:  # drawn far more often than it changes
             self._summary = (self._history, summarise(self._history, self._name))
         summary, now = self._summary[1], self._now()
-        best = f"{summary.best.mean:.1f} tok/s ({summary.changes(summary.best.assignment)})" if summary.best else "none"
+        best = "none"
+        if summary.best is not None:
+            mean = in_words(summary.best.mean, mean_figures(summary.best.trials), summary.goals)
+            best = f"{mean} ({summary.changes(summary.best.assignment)})"
         node = f"modelled node {summary.modelled}   " if summary.modelled else ""
         figures = (
             f"{node}{summary.spent}/{summary.budget} launches   best {best}   dead ends {len(summary.atlas.dead_ends)}"
@@ -173,8 +178,11 @@ def _result(trial: Trial, history: History) -> tuple[str, str]:
     if trial.work.kind is Kind.PROBE:
         return f"{outcome.value:>6.0f} µs a verify pass", "green"
     baseline = history.baseline_key
+    goals = history.settings.goals
+    if len(goals) > 1:
+        return in_words(outcome.value, tuple(outcome.figures.values()), goals), "green"
     gain = f" {outcome.value / history.mean(baseline):.2f}×" if baseline is not None else ""
-    return f"{outcome.value:>8.1f} tok/s{gain}", "green"
+    return f"{outcome.value:>8.1f} {goals[0].short_unit}{gain}", "green"
 
 
 def _evidence(trial: Trial) -> str:

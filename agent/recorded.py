@@ -24,7 +24,8 @@ def recorded_lines(manifest: Manifest, trials: Iterable[Trial]) -> Iterator[str]
     about = f"recorded by study {manifest.settings.name}"
     yield TableHead(node=manifest.settings.name, about=about, space=space, facts=facts).model_dump_json()
     for trial in trials:
-        if trial.counts and trial.record is not None and trial.outcome is not None:
+        is_whole = trial.counts and not trial.is_slower  # what was stopped early measured a part of its load
+        if is_whole and trial.record is not None and trial.outcome is not None:
             yield _recorded(trial, trial.record, trial.outcome.failure).model_dump_json(exclude_defaults=True)
 
 

@@ -119,7 +119,8 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     worker: MirrorWorker | None = None
     heartbeat = Heartbeat(store, lease)
     try:
-        with guarded(session_id), ray_of(options, store, console) as pool, signals(console) as interruption:
+        # Signals first: a Ctrl-C while Ray starts must not be lost in whatever Python was doing then.
+        with guarded(session_id), signals(console) as interruption, ray_of(options, store, console) as pool:
             campaign = Campaign(
                 store=store,
                 runner=make_runner(store.manifest.settings.engine.engine),
@@ -131,7 +132,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 interruption=interruption,
                 slots=options.slots,
                 deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
-                lost_to=lambda: heartbeat.lost_to,
+                lost_to=heartbeat.taker,
             )
             worker = MirrorWorker(lambda: mirror, snapshot_of(store, campaign.history(), "running"), warn=console.print)
             view = LiveView(console, campaign.history(), store.name)

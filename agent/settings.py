@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from agent.goals import OUTPUT, Goal
 from runners import EngineSettings, Frozen, Rung, Workload
 
 
@@ -15,6 +16,8 @@ class StudySettings(Frozen):
     space: str
     """Catalogue name or path the space came from, for the reader; its content is stored beside it."""
     workload: Workload = Workload()
+    goals: tuple[Goal, ...] = (OUTPUT,)
+    """What is searched for; several goals have a front of assignments of which none is better in all."""
     seed: int = 0
     """Every random choice of the study hangs on it."""
     probe_share: float = Field(default=0.2, ge=0.0, le=1.0)

@@ -1,16 +1,21 @@
 """Trials as Ray tasks: resources are asked for, the task owns its process tree, and Ray never runs one twice.
 
-The only module that imports Ray. Ray's token authentication stays on (its default since 2.5x), since its sockets do
-not keep to the loopback interface (seen on 2.60).
+The only module that imports Ray. Its sockets do not keep to the loopback interface (seen on 2.60), and whoever may talk
+to them runs code here: a local Ray asks for a token that is drawn for this process, whatever the environment says.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
+import signal
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,6 +31,8 @@ QUIET = {
     "RAY_memory_monitor_refresh_ms": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
 }
+AUTH_MODE, AUTH_TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
+"""Source: Ray 2.60 _private/authentication; earlier versions without tokens do not read them."""
 NAMED_ADDRESSES = ("auto", "local")
 CONNECT_S = 3.0
 OBJECT_STORE_BYTES = 80 * 2**20  # the smallest Ray accepts: only small JSON texts go through it
@@ -59,6 +66,7 @@ class RayPool:
         self._num_cpus = num_cpus
         self._task: Any = None
         self._folder: SessionFolder | None = None
+        self._before: dict[str, str | None] = {}
         self._daemons: RayDaemons | None = None
 
     def start(self) -> None:
@@ -71,12 +79,16 @@ class RayPool:
             raise PoolError(f"Ray at {self._address}: {problem}")
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
+        if self._address is None:
+            self._before = {name: os.environ.get(name) for name in (AUTH_MODE, AUTH_TOKEN)}
+            os.environ.update({AUTH_MODE: "token", AUTH_TOKEN: _own_token()})
         import ray
 
         # Said once by Ray at every start, about a default that we want.
         logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
         try:
-            ray.init(**self._arguments())
+            with _handlers_kept():
+                ray.init(**self._arguments())
         except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
             self._remove_folder()
             where = f"Ray at {self._address}" if self._address else "a local Ray"
@@ -172,11 +184,33 @@ class RayPool:
         self._daemons = self._task = None
         ray.shutdown()
         self._remove_folder()
+        for name, value in self._before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
     def _remove_folder(self) -> None:
         if self._folder is not None:
             self._folder.remove()
             self._folder = None
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Ray puts a handler of its own in the place of ours, and leaves it there (seen on 2.60, for SIGTERM)."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@cache
+def _own_token() -> str:
+    """One for the process: Ray reads its token once. Left alone it would keep one in a file that others may read."""
+    return secrets.token_hex(32)
 
 
 def address_problem(address: str) -> str | None:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from runners.compile_caches import architecture, cache_root, cache_variables, remove_stale_batons
 from runners.contract import (
@@ -217,6 +217,8 @@ class ServerRunner(ABC):
             workload=request.workload,
             stop=request.stop,
             vocabulary_size=_vocabulary_size(settings.model),
+            longest_tokens=_longest_tokens(request),
+            dataset=request.workload.dataset,
             records_path=str(Path(request.artifact_dir) / "requests.jsonl"),
         )
 
@@ -250,14 +252,29 @@ def _lines(record: RunRecord) -> Iterator[LogLine]:
             yield LogLine(number=number, text=text.rstrip("\n"))
 
 
+def _longest_tokens(request: TrialRequest) -> int | None:
+    """Return how many tokens a prompt and its answer may have together, as far as is said for all trials alike."""
+    for name in ("max-model-len", "context-length"):
+        if str(request.settings.options.get(name, "")).isdigit():
+            return int(str(request.settings.options[name]))
+    found = _model_config(request.settings.model)
+    length = found.get("max_position_embeddings") or found.get("text_config", {}).get("max_position_embeddings")
+    return int(length) if length else None
+
+
 def _vocabulary_size(model: str | None) -> int:
     """Return the size of a local model's vocabulary; for a model of the hub, one that every model of today has."""
-    config = Path(model or "") / "config.json"
-    known = LoadJob.model_fields["vocabulary_size"].default
-    if model is None or not config.is_file():
-        return int(known)
-    content = json.loads(config.read_text(encoding="utf-8"))
+    known, content = LoadJob.model_fields["vocabulary_size"].default, _model_config(model)
     return int(content.get("vocab_size") or content.get("text_config", {}).get("vocab_size") or known)
+
+
+def _model_config(model: str | None) -> dict[str, Any]:
+    """Return what a local model says of itself; nothing for a model of the hub."""
+    config = Path(model or "") / "config.json"
+    if model is None or not config.is_file():
+        return {}
+    content: dict[str, Any] = json.loads(config.read_text(encoding="utf-8"))
+    return content
 
 
 @cache

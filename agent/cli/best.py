@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.options import home_option, json_option, storage_option, study_argument
+
+if TYPE_CHECKING:
+    from agent.summary import StudySummary
 
 FORMS = ("sh", "env", "yaml", "compose", "k8s", "json")
 """Written down here too, since `--help` must not import what writes them."""
@@ -54,7 +58,8 @@ def command(
             "assignment": summary.best.assignment,
             "values": list(summary.best.values),
             "mean": summary.best.mean,
-            "unit": "output tokens per second, geometric mean over the concurrency levels",
+            "unit": "; ".join(goal.unit for goal in summary.goals),
+            "front": _front(summary),
             "baseline": list(summary.baseline.values) if summary.baseline else None,
             "gain": summary.gain,
             "interval": [found.low, found.high] if (found := summary.comparison) else None,
@@ -70,5 +75,18 @@ def command(
     for text in headline(summary)[1:]:
         print_indented(console, text, 0)
     print_command(console, "repeat it with:", line)
-    if commands is not None:
+    if commands is not None and not summary.modelled:
         print_schedule(commands, console)
+
+
+def _front(summary: StudySummary) -> list[dict[str, object]]:
+    """Return the front of several goals as JSON."""
+    return [
+        {
+            "trials": [trial.number for trial in found.arm.trials],
+            "assignment": found.arm.assignment,
+            "figures": dict(zip((goal.name for goal in summary.goals), found.figures, strict=True)),
+            "keeps_limits": found.keeps_limits,
+        }
+        for found in summary.front
+    ]

@@ -29,7 +29,7 @@ def command(trial: str, study: str | None, as_json: bool, storage: str | None, h
     from agent.home import Home
     from agent.reading import read_study
 
-    history = read_study(Home.find(home), study, storage).history
+    history = read_study(Home.find(home), study, storage).history_with(trial)
     explained = explain(history, find_trial(history, trial))
     if as_json:
         click.echo(json.dumps(_content(explained), indent=2, ensure_ascii=False))

@@ -88,7 +88,7 @@ def _lines(reading: Reading) -> Iterator[str]:
         if owner and not trial.is_closed:
             phase = phase_now(trial, typical, time.time())
             yield f"in flight: {trial_label(trial)} {phase or ''} {summary.changes(trial.work.resolved)}"
-    if owner and (left := time_left(history.trials, history.budget)):
+    if owner and (left := time_left(history.trials, history.budget - history.earlier)):
         yield left
     if not owner and not is_spent:
         yield f"go on with: agent resume {summary.study}"
@@ -99,7 +99,7 @@ def _content(reading: Reading) -> dict[str, object]:
     from agent.recovery import owner_of
 
     summary, history = reading.summary, reading.history
-    left = time_left_s(history.trials, history.budget)
+    left = time_left_s(history.trials, history.budget - history.earlier)
     return {
         "study": summary.study,
         "modelled": summary.modelled or None,

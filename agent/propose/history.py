@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 import random
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from agent.deadends.atlas import Atlas
 from agent.deadends.claims import reaches
 from agent.effects import Rewrites, rewritten, silent_rewrites
+from agent.objectives import objectives
 from agent.propose.admission import ATTEMPTS as ATTEMPTS
 from agent.propose.admission import Refusal as Refusal
-from agent.propose.admission import kept_below, still_locked, why_not
+from agent.propose.admission import still_locked, why_not
 from agent.propose.rung_memory import RungMemory
+from agent.propose.starts import base_of, starts_of
 from agent.settings import StudySettings
 from agent.spread import Spread
 from agent.store.trial import Kind, Lease, Trial, Work
@@ -52,6 +53,8 @@ class History:
     """Id of a dead end that the user wants to be checked again → how many such trials there are to be in all."""
     known_spread: Spread | None = None
     """How much launches differ, as it was known before the study."""
+    is_even: bool = False
+    """Whether several goals are weighed alike, as for a reader, and not anew for each launch."""
     owner: Lease | None = None
     """The agent that runs the study now: what stopped an earlier one does not stop it. None: all count as one."""
     earlier: int = 0
@@ -122,12 +125,21 @@ class History:
 
     @cached_property
     def values(self) -> Mapping[str, list[float]]:
-        """Resolved assignment's key → values of all its measured launches, repeats included, in order."""
+        """Resolved assignment's key → values of all its measured launches, repeats included, in order.
+
+        Of several goals it is one figure, with the weights of the next launch.
+        """
+        index = None if self.is_even else self._num_closed
         found: dict[str, list[float]] = defaultdict(list)
-        for trial in self.trials:
-            if trial.is_measured and trial.outcome is not None and trial.outcome.value is not None:
-                found[trial.work.key].append(trial.outcome.value)
+        measured = [trial for trial in self.trials if trial.is_measured and trial.outcome and trial.outcome.value]
+        for trial, value in zip(measured, objectives(measured, self.settings, index), strict=True):
+            found[trial.work.key].append(value)
         return found
+
+    @cached_property
+    def evenly(self) -> History:
+        """The same study with its goals weighed alike: what is compared and declared does not hang on a draw."""
+        return replace(self, is_even=True) if len(self.settings.goals) > 1 else self
 
     @cached_property
     def silent_rewrites(self) -> Rewrites:
@@ -186,27 +198,12 @@ class History:
 
         None until the default or a safer setting is closed. In a study without launches: what no rung refused.
         """
-        if Rung.FULL not in self.rungs:
-            return next(
-                (
-                    point
-                    for point in self.starts
-                    if self.atlas.match(point) is None and kept_below(self, point, Rung.FULL) is None
-                ),
-                None,
-            )
-        of_default = [trial for trial in self.trials if trial.counts and trial.work.requested == self.default]
-        if not of_default and not any(trial.counts and trial.work.kind is Kind.DEFAULT for trial in self.trials):
-            return None
-        return next((trial.work.resolved for trial in (*of_default, *self.trials) if trial.is_measured), None)
+        return base_of(self)
 
     @cached_property
     def starts(self) -> tuple[Assignment, ...]:
         """The engine's default, then safer and safer settings."""
-        points = itertools.accumulate(
-            self.space.fallbacks, lambda point, safer: {**point, **safer}, initial=self.default
-        )
-        return tuple(self.space.normalise(point, self.facts) for point in points)
+        return starts_of(self)
 
     def without_speculation(self, assignment: Mapping[str, Scalar]) -> Assignment:
         """Return what an assignment becomes as the baseline."""
@@ -235,9 +232,12 @@ class History:
 
     def seed_for(self, purpose: str) -> int:
         """Return a 32-bit seed derived like that of `random`."""
-        counted = sum(trial.is_closed for trial in self.launches)
-        text = f"{self.settings.seed}/{purpose}/{counted}"
+        text = f"{self.settings.seed}/{purpose}/{self._num_closed}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+    @cached_property
+    def _num_closed(self) -> int:
+        return sum(trial.is_closed for trial in self.launches)
 
     @cached_property
     def _locked(self) -> frozenset[tuple[str, str]]:

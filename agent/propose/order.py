@@ -105,8 +105,8 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
 def _launch(history: History, sampler: model_based.Sampler) -> Work | None:
     if history.budget - history.spent > contenders.reserved(history):
         work = improve.propose(history) or model_based.propose(history, sampler)
-        return work or contenders.propose(history, Standing(history))
-    standing = Standing(history)
+        return work or contenders.propose(history, Standing(history.evenly))
+    standing = Standing(history.evenly)
     if (work := lengths.propose(history, standing) or contenders.propose(history, standing)) is not None:
         return work
     for step in (experiments.at_full_rung, second_launch.propose):

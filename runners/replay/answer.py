@@ -24,7 +24,7 @@ from runners.contract import (
     RunRecord,
     TrialRequest,
 )
-from runners.replay.within_launch import SimulatedLoad
+from runners.replay.within_launch import SimulatedLoad, with_latencies
 from search_spaces import Assignment, NodeModel, assignment_key
 from search_spaces.node_answers import Figures
 from search_spaces.node_parts import PHASES, NoOp, PlantedFailure
@@ -98,7 +98,10 @@ def _measurement(node: NodeModel, request: TrialRequest, effective: Assignment) 
     for concurrency in request.workload.concurrency:
         figures = node.answers.figures(effective, concurrency)
         of_requests = math.exp(offsets.gauss(0.0, model.request_sd / math.sqrt(max(num_requests, concurrency))))
-        levels.append(_level(node, figures, launch * of_requests))
+        level = _level(node, figures, launch * of_requests)
+        levels.append(
+            with_latencies(level, request.workload, node.file, noise(node, request, f"latency {concurrency}"))
+        )
         calls.append(figures.us_per_call / launch)
     return Measurement(
         levels=tuple(levels),

@@ -204,6 +204,19 @@ def test_another_process_sees_the_same_epochs_and_the_facts_of_each_trial(store:
     assert again.epochs[1].changes == ("nccl: none → 2.28",)
 
 
+def test_a_trial_of_an_earlier_epoch_is_explained_by_the_map_of_its_time(store: StudyStore) -> None:
+    from agent.reading import Reading
+
+    begin_epoch(store, NEW_FACTS, ())
+    closed(store, work(Kind.DEFAULT))
+    reading = Reading(store, "", history(store))
+    then = reading.history_with("#3")
+    assert then.facts == FACTS and {found.state for found in then.atlas.dead_ends} == {DeadEndState.CONFIRMED}
+    assert [trial.number for trial in then.trials] == list(range(BEFORE)) and then.earlier == 0
+    assert reading.history_with(f"#{BEFORE}") is reading.history
+    assert reading.history_with("#99") is reading.history
+
+
 def test_mlflow_still_has_every_trial_with_the_dead_ends_of_its_time(store: StudyStore) -> None:
     before = snapshot_of(store, history(store), "interrupted")
     begin_epoch(store, NEW_FACTS, ())

@@ -130,6 +130,17 @@ def test_an_agent_beats_and_notices_that_it_lost_its_study(tmp_path: Path) -> No
     assert owner(store) == AWAY
 
 
+def test_an_agent_that_could_not_beat_for_long_looks_before_it_goes_on(tmp_path: Path) -> None:
+    """Its storage was away, and somebody may have counted its silence."""
+    store = sqlite_store(tmp_path)
+    heartbeat = Heartbeat(store, take_ownership(store), every_s=3600.0)
+    store.set_attribute(OWNER, AWAY.model_dump(mode="json"))
+    assert heartbeat.taker() is None
+    heartbeat._beaten_at -= 3 * 3600.0
+    assert heartbeat.taker() == "process 4711 on elsewhere"
+    heartbeat.close()
+
+
 def test_the_thread_beats_by_itself(tmp_path: Path) -> None:
     from tests.support.waiting import wait_until
 

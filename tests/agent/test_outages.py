@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from agent.store.study_store import BUDGET, StudyStore
 from runners import Exit, LogLine, Phase, RunRecord, TrialRequest
 from tests.agent.mirror.samples import snapshot, trial
 from tests.support.pool_in_here import PoolInHere
+from tests.support.services import Postgres
 from tests.support.small_disk import SmallDisk, small_disk
 from tests.support.stores import manifest
 from tests.support.synthetic_engine import SyntheticEngine, measured
@@ -153,6 +155,24 @@ def test_a_database_that_another_process_locks_ends_in_a_storage_error_and_loses
     again = StudyStore(open_storage(url), url, manifest().settings.name)
     assert not search(again, Mishap(lambda: None), tmp_path / "home").resumable
     assert_whole(again)
+
+
+def test_a_postgresql_that_is_restarted_under_a_search_costs_it_nothing(postgres: Postgres, tmp_path: Path) -> None:
+    """Neither a trial nor the search itself."""
+
+    def restart() -> None:
+        postgres.stop()
+        threading.Thread(target=postgres.start).start()
+
+    storage = open_storage(postgres.url)
+    try:
+        store = StudyStore.create(storage, postgres.url, manifest())
+        store.set_attribute(BUDGET, LAUNCHES)
+        assert not search(store, Mishap(restart), tmp_path / "home").resumable
+        assert_whole(StudyStore(open_storage(postgres.url), postgres.url, store.name))
+    finally:
+        for study in storage.get_all_studies():
+            storage.delete_study(study._study_id)
 
 
 def test_a_full_disk_under_mlflow_is_an_error_of_the_mirror_and_a_sync_makes_it_whole(disk: SmallDisk) -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import click
 
-from agent.errors import UsageError
+from agent.errors import NothingWorksError, UsageError
 from agent.home import Home
 from agent.reading import Reading, read_study
 from agent.store.study_store import StudyStore
@@ -61,6 +61,8 @@ class Finding:
     kills: int = 0
     victims: dict[str, int] = field(default_factory=dict)
     studies: int = 0
+    given_up: int = 0
+    """Studies in which nothing worked, since all that was launched was killed."""
     launches: int = 0
     probes: int = 0
     interrupted: int = 0
@@ -75,10 +77,10 @@ class Finding:
 def courses(engine: str, models: Path | None) -> Course:
     """Return how studies of an engine are killed."""
     if engine == "torch":
-        return Course(("--option", "preset=tiny"), budget=14, longest_pause_s=7.0, kills_each=20)
+        return Course(("--option", "preset=tiny"), budget=6, longest_pause_s=20.0, kills_each=40)
     if engine == "synthetic":
         options = ("--engine", SYNTHETIC, "--space", "torch", "--device", "cpu")
-        return Course(options, budget=14, longest_pause_s=8.0, kills_each=2)
+        return Course(options, budget=14, longest_pause_s=8.0, kills_each=40)
     if models is None:
         raise click.UsageError("--engine vllm needs --python and --models")
     return Course(_vllm_options(models), budget=6, longest_pause_s=30.0, kills_each=1000)
@@ -88,9 +90,9 @@ def _vllm_options(models: Path) -> tuple[str, ...]:
     fixed = {"max-model-len": "2048", "gpu-memory-utilization": "0.3", "enforce-eager": "true"}
     options = [word for name, value in fixed.items() for word in ("--option", f"{name}={value}")]
     sizes = ("--concurrency", "1,4", "--prompt-tokens", "32", "--output-tokens", "32", "--requests", "8")
-    pins = ("--pin", "draft_tensor_parallel_size=1", "--exclude", "expert_parallel=true")
+    space = ("--space", str(ROOT / "tests" / "engines" / "vllm_ngram.yaml"))
     server = ("--engine", "vllm", "--model", str(models / "tiny"), "--tp", "1", "--device", "cpu")
-    return (*server, *options, "--env", "VLLM_CPU_KVCACHE_SPACE=1", *sizes, *pins)
+    return (*server, *options, "--env", "VLLM_CPU_KVCACHE_SPACE=1", *sizes, *space)
 
 
 class Victimised:
@@ -107,15 +109,16 @@ class Victimised:
         """Begin a study, strike it that often, let it end, and check it."""
         home = self.folder / f"study-{self.found.studies}"
         self.found.studies += 1
-        left = kills
-        while not _finished(home):
-            left -= self._life(home, left)
+        left, code = kills, 0
+        while code != NothingWorksError.exit_code and not _finished(home):
+            struck, code = self._life(home, left)
+            left -= struck
             self.found.problems += [f"{home.name}: {each}" for each in integrity_problems(home)]
-        self._check(home)
+        self._check(home, is_whole=code != NothingWorksError.exit_code)
         shutil.rmtree(home)
 
-    def _life(self, home: Path, kills: int) -> int:
-        """Run an agent until it ends or is ended; return how often it was struck."""
+    def _life(self, home: Path, kills: int) -> tuple[int, int]:
+        """Run an agent until it ends or is ended; return how often it was struck, and its exit code."""
         exists = _reading(home) is not None
         self.found.resumes += exists
         command = _command("resume", home) if exists else _command("search", home, *self._options())
@@ -140,7 +143,7 @@ class Victimised:
                 break
         self.found.kills += struck
         self._note(f"ended with {agent.returncode} after {time.monotonic() - born:.1f} s")
-        return struck
+        return struck, agent.returncode
 
     def _note(self, what: str) -> None:
         with (self.folder / "course.txt").open("a", encoding="utf-8") as file:
@@ -177,12 +180,16 @@ class Victimised:
     def _ours(self) -> list[victims.ProcessKey]:
         return victims.marked_processes(f"{MARK}={os.environ[MARK]}")
 
-    def _check(self, home: Path) -> None:
+    def _check(self, home: Path, *, is_whole: bool) -> None:
+        """Check a study that is over. One whose every launch was killed may say that nothing works, before its time."""
         reading = read_study(Home.find(str(home)), None, None)
         self.found.launches += reading.summary.spent
         self.found.probes += reading.summary.num_probes
         self.found.interrupted += reading.summary.outcomes["interrupted"]
-        self.found.problems += [f"{home.name}: {each}" for each in problems_of(home, self.course.budget)]
+        self.found.problems += [
+            f"{home.name}: {each}" for each in problems_of(home, self.course.budget if is_whole else None)
+        ]
+        self.found.given_up += not is_whole
         self.found.runs_that_sync_had_to_touch += _touched_by_sync(home)
         self.found.processes_left += self._processes_left(reading.store)
 

@@ -10,6 +10,7 @@ first tenth, in which caches fill.
 from __future__ import annotations
 
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import click
 
+from agent.errors import INTERRUPTED_EXIT_CODE
 from runners.processes import descendants
 from tests.support.command_line import query
 
@@ -60,8 +62,9 @@ class Growth:
     ray_files: tuple[int, int]
 
 
-def soak(trials: int, folder: Path) -> list[Sample]:
-    """Run a study of that many trials and return a sample every two seconds."""
+def soak(trials: int, folder: Path, longest_s: float = float("inf")) -> list[Sample]:
+    """Run a study of that many trials, or as far as it gets, and return a sample every two seconds."""
+    started = time.monotonic()
     command = [sys.executable, "-m", "agent", "search", "--home", str(folder / "home"), "--engine", ENGINE]
     command += ["--space", str(SPACE), "--device", "cpu", "--budget", str(trials)]
     samples: list[Sample] = []
@@ -72,7 +75,10 @@ def soak(trials: int, folder: Path) -> list[Sample]:
             done = query(folder / "home", "SELECT COUNT(*) FROM trials WHERE state <> 'RUNNING'")
             with suppress(OSError):  # it ended in this moment
                 samples.append(_sample(agent.pid, int(done[0][0]) if done else 0))
-    if agent.returncode != 0:
+            if time.monotonic() - started > longest_s:
+                agent.send_signal(signal.SIGINT)
+                agent.wait()
+    if agent.returncode not in (0, INTERRUPTED_EXIT_CODE):
         raise click.ClickException((folder / "output.txt").read_text(encoding="utf-8")[-2000:])
     return samples
 
@@ -103,7 +109,7 @@ def _files(pid: int) -> int:
     return 0
 
 
-def growth(trials: int, samples: list[Sample], wall_s: float) -> Growth:
+def growth(samples: list[Sample], wall_s: float) -> Growth:
     """Return what the samples say."""
     last = max(sample.trials for sample in samples)
     kept = [sample for sample in samples if WARM_UP * last <= sample.trials < last]
@@ -115,7 +121,7 @@ def growth(trials: int, samples: list[Sample], wall_s: float) -> Growth:
     agent, ray = [sample.agent_bytes for sample in kept], [sample.ray_bytes for sample in kept]
     files, ray_files = [sample.agent_files for sample in kept], [sample.ray_files for sample in kept]
     return Growth(
-        trials=trials,
+        trials=last,
         wall_s=round(wall_s, 1),
         samples=len(kept),
         agent_mib=(round(agent[0] / 2**20, 1), round(agent[-1] / 2**20, 1)),
@@ -130,15 +136,16 @@ def growth(trials: int, samples: list[Sample], wall_s: float) -> Growth:
 @click.command()
 @click.option("--trials", default=2000, show_default=True)
 @click.option("--samples", "sample_path", type=click.Path(path_type=Path), help="File for the samples, as JSON lines.")
-def main(trials: int, sample_path: Path | None) -> None:
+@click.option("--minutes", default=float("inf"), help="Time after which the study is interrupted.")
+def main(trials: int, sample_path: Path | None, minutes: float) -> None:
     """Print how memory and open files grow with the trials."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        samples = soak(trials, Path(folder))
+        samples = soak(trials, Path(folder), 60 * minutes)
     if sample_path is not None:
         lines = (json.dumps(asdict(sample)) for sample in samples)
         sample_path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    click.echo(json.dumps(asdict(growth(trials, samples, time.monotonic() - started)), indent=2))
+    click.echo(json.dumps(asdict(growth(samples, time.monotonic() - started)), indent=2))
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ from agent.wishes import read_wishes
 from runners.registry import make_runner
 
 
-def problems_of(home: Path, budget: int) -> list[str]:
-    """Return what is wrong with a finished study: lost, doubled or open trials, another budget, other proposals."""
+def problems_of(home: Path, budget: int | None) -> list[str]:
+    """Return what is wrong with a study that is over: lost, doubled or open trials, another budget, other proposals."""
     store = read_study(Home.find(str(home)), None, None).store
     trials = (*store.trials(), *store.probes())
     counted = [trial for trial in store.trials() if trial.counts]
     found = [f"trial {trial.study}/{trial.number} is open" for trial in trials if not trial.is_closed]
-    if len(counted) != budget:
+    if budget is not None and len(counted) != budget:
         found.append(f"{len(counted)} launches count, of a budget of {budget}")
     for study in (store.trials(), store.probes()):
         if [trial.number for trial in study] != list(range(len(study))):
