@@ -71,6 +71,6 @@ def test_what_resolves_and_dies_in_the_engine_dies_as_a_dummy(vllm: InstalledEng
     record = at(Rung.DUMMY, vllm, tmp_path / "dummy", **options)
     failure = classify(record).failure
     assert failure is not None
-    assert not record.passed
+    assert (failure.reason, record.passed) == (Reason.MISSING_DEPENDENCY, False)
     assert Phase.READY not in record.phase_s
-    assert failure.decisive is not None
+    assert failure.decisive is not None and "No module named 'no_such_package'" in failure.decisive.text
