@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,13 +25,11 @@ def no_process_left() -> Iterator[None]:
     close_resolvers()
 
 
-def at(
-    rung: Rung, vllm: InstalledEngine, folder: Path, *, variables: Mapping[str, str] | None = None, **options: Scalar
-) -> RunRecord:
+def at(rung: Rung, vllm: InstalledEngine, folder: Path, **options: Scalar) -> RunRecord:
     """Run a trial of the tiny model at a rung and check that nothing of it is left."""
     said = {name.replace("_", "-"): value for name, value in options.items()}
     request = engine_request(vllm.python, vllm.models / "target", folder)
-    request = request.model_copy(update={"rung": rung, "options": said, "variables": dict(variables or {})})
+    request = request.model_copy(update={"rung": rung, "options": said})
     before = shared_memory_names()
     record = VllmRunner().run(request)
     assert left_behind(request, record, before) == []
@@ -67,13 +65,12 @@ def test_a_dummy_launch_serves_one_completion_and_no_load(vllm: InstalledEngine,
 
 @pytest.mark.timeout(600)
 def test_what_resolves_and_dies_in_the_engine_dies_as_a_dummy(vllm: InstalledEngine, tmp_path: Path) -> None:
-    """The arguments are fine; that there is no such core to run on only the engine's worker finds out."""
-    elsewhere = {"VLLM_CPU_OMP_THREADS_BIND": "9999"}
-    resolved = at(Rung.RESOLVE, vllm, tmp_path / "resolve", variables=elsewhere)
-    assert classify(resolved).kind is OutcomeKind.MEASURED
-    record = at(Rung.DUMMY, vllm, tmp_path / "dummy", variables=elsewhere)
+    """The arguments are fine; that a package of theirs is missing only the engine's worker finds out."""
+    options: dict[str, Scalar] = {"worker_extension_cls": "no_such_package.Extension"}
+    assert classify(at(Rung.RESOLVE, vllm, tmp_path / "resolve", **options)).kind is OutcomeKind.MEASURED
+    record = at(Rung.DUMMY, vllm, tmp_path / "dummy", **options)
     failure = classify(record).failure
     assert failure is not None
-    assert not record.passed
+    assert (failure.reason, record.passed) == (Reason.MISSING_DEPENDENCY, False)
     assert Phase.READY not in record.phase_s
-    assert failure.decisive is not None
+    assert failure.decisive is not None and "No module named 'no_such_package'" in failure.decisive.text
