@@ -19,7 +19,7 @@ from agent.deadends.strikes import folded
 from agent.reasons import Policy
 from search_spaces import Conjunction
 
-SIZE_PRIOR = (1.0, 0.18, 0.027)
+SIZE_PRIOR = (1.0, 0.04, 0.005)
 """Of one condition, two, three: each further one multiplies the conjunctions there are, and few of them are real."""
 LARGEST = len(SIZE_PRIOR)
 """Conditions of the largest conjunctions that are weighed; only where none is left, the whole assignment is."""
@@ -33,7 +33,7 @@ BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 30.0, 10.0, 0.5, 0
 """What a message's blames make of a conjunction over: just these parameters, these and others, some, none of them."""
 CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.1, Policy.RETRY_ONCE: 0.3}
 """Odds that a first failure of this policy was chance and would not repeat."""
-SEEN_FLAKY = 5.0
+SEEN_FLAKY = 20.0
 """By how much those odds rise for a reason of which one failure did not repeat."""
 NAMES_ITS_CAUSE = 0.2
 """By how much those odds fall where the message names a parameter."""

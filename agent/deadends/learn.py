@@ -33,8 +33,11 @@ BELIEVED = 0.95
 """Share of the best explanation from which it is believed."""
 REPEATS_BY_CHANCE = 0.5
 """How likely a failure that was chance repeats all the same."""
-MOST_CHANCE = 0.01
-"""Probability of chance up to which a failure counts as real."""
+OTHERS_UNCLEAR = 4.0
+"""By how much the odds of chance rise while other failures that look the same are not explained either."""
+MOST_CHANCE = (0.05, 0.0125, 0.003)
+"""Probability of chance up to which failures count as real, for one condition, two, three: of larger conjunctions there
+are more, so that chance more easily looks like one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +166,21 @@ class _Lesson:
 
     def _is_believed(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
         """One failure alone confirms nothing: its message may name only a part of the cause."""
-        share = best.share / (1 + self._odds(failed, best, unexplained))
-        return best.support >= 2 and share >= BELIEVED and self._is_no_chance(failed, best.support)
+        if best.support < 2 or best.share < BELIEVED or not self._is_no_chance(failed, best, unexplained):
+            return False
+        return _is_little(self._odds(failed, best, unexplained), best) and self._is_seen_elsewhere(best, unexplained)
 
-    def _is_no_chance(self, failed: Failed, support: int) -> bool:
-        odds = self._usual_odds(failed) * REPEATS_BY_CHANCE ** (support - 1)
-        return odds / (1 + odds) <= MOST_CHANCE
+    def _is_seen_elsewhere(self, best: Explanation, unexplained: int) -> bool:
+        """Return whether different launches failed by it: the same one again only says that it was no chance."""
+        failures, bits = self.evidence.reasons[self.reason].failures, self._covered(best.numbers) & unexplained
+        covered = [failed.seen for failed in failures if bits >> failed.index & 1]
+        shown = set.intersection(*(set(seen.visible) for seen in covered)) if covered else set()
+        return any(len({repr(seen.assignment[name]) for seen in covered}) > 1 for name in shown)
+
+    def _is_no_chance(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
+        alike = unexplained & self.evidence.reasons[self.reason].looking[failed.signature]
+        unclear = OTHERS_UNCLEAR if alike & ~self._covered(best.numbers) else 1.0
+        return _is_little(unclear * self._usual_odds(failed) * REPEATS_BY_CHANCE ** (best.support - 1), best)
 
     def _covered(self, conditions: tuple[int, ...]) -> int:
         """Return the bits of the failures that a dead end explains."""
@@ -191,7 +203,7 @@ class _Lesson:
         for failed in left:
             found = self._explanations(failed, unexplained)
             if found:
-                is_repeated = self._is_no_chance(failed, found[0].support)
+                is_repeated = self._is_no_chance(failed, found[0], unexplained)
                 odds = self._odds(failed, found[0], unexplained)
                 suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated)
                 groups.setdefault(found[0].numbers, []).append(suspicion)
@@ -207,6 +219,10 @@ class _Lesson:
         for failed in flaky:
             launches.setdefault((failed.seen.rung, assignment_key(failed.seen.assignment)), failed)
         yield from (launches[key] for key in sorted(launches) if launches[key].seen.visible)
+
+
+def _is_little(odds: float, best: Explanation) -> bool:
+    return odds / (1 + odds) <= MOST_CHANCE[min(len(best.conditions), len(MOST_CHANCE)) - 1]
 
 
 def _is_odd(found: Sequence[Explanation]) -> bool:

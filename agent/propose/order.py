@@ -84,7 +84,7 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
 
 def _launch(history: History, sampler: model_based.Sampler) -> Work | None:
     if history.budget - history.spent > contenders.reserved(history):
-        work = improve.propose(history) or model_based.propose(history, sampler)
+        work = experiments.early_launch(history) or improve.propose(history) or model_based.propose(history, sampler)
         return work or contenders.propose(history)
     for step in (contenders.propose, experiments.at_full_rung, second_launch.propose, improve.propose):
         if (work := step(history)) is not None:
