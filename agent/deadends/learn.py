@@ -85,18 +85,15 @@ class _Lesson:
 
     def learned(self) -> Learned:
         seen = self.evidence.reasons[self.reason]
-        steady = [failed for failed in seen.failures if failed.index not in seen.flaky]
-        unexplained = seen.steady & ~self._known_already()
-        left = sorted(steady, key=lambda failed: failed.order)
-        while True:  # what one failure explains may make another one clear
-            before = unexplained
-            left = [failed for failed in left if unexplained >> failed.index & 1]
-            self.flaky = self._seen_flaky(left, unexplained)
-            for failed in left:
-                if unexplained >> failed.index & 1:
-                    unexplained = self._explain(failed, unexplained)
-            if unexplained == before:
+        ordered = [failed for failed in seen.ordered if failed.index not in seen.flaky]
+        self.flaky = {seen.failures[index].signature for index in seen.flaky}
+        while True:  # what nothing small explains casts doubt on all that looks like it
+            unexplained = self._explain_all(ordered, seen.steady & ~self._known_already())
+            left = [failed for failed in ordered if unexplained >> failed.index & 1]
+            odd = {each.signature for each in left if _is_odd(self._explanations(each, unexplained))} - self.flaky
+            if not odd:
                 break
+            self.flaky |= odd
         entries = Entries(self.reason, self.evidence, self.facts)
         confirmed = tuple(map(entries.confirmed, self._most_general()))
         suspicions = self._suspicions(left, unexplained)
@@ -107,6 +104,18 @@ class _Lesson:
             suspicions=tuple(group[0] for group in suspicions.values()),
         )
 
+    def _explain_all(self, failures: Sequence[Failed], unexplained: int) -> int:
+        """Confirm what is believed; return the bits of the failures that are left to explain."""
+        self.confirmed = []
+        left, before = failures, -1
+        while unexplained != before:  # what one failure explains may make another one clear
+            before = unexplained
+            left = [failed for failed in left if unexplained >> failed.index & 1]
+            for failed in left:
+                if unexplained >> failed.index & 1:
+                    unexplained = self._explain(failed, unexplained)
+        return unexplained
+
     def _explanations(self, failed: Failed, unexplained: int) -> list[Explanation]:
         """Return what may have caused a failure, chance left out."""
         alike = unexplained & self.evidence.reasons[self.reason].alike(failed)
@@ -114,12 +123,6 @@ class _Lesson:
         if key not in self._found:
             self._found[key] = explanations(failed, self.evidence, alike, self.strikes)
         return self._found[key]
-
-    def _seen_flaky(self, left: Sequence[Failed], unexplained: int) -> set[str]:
-        """Return the signatures under which chance was seen: what fails and passes, and what nothing small explains."""
-        seen = self.evidence.reasons[self.reason]
-        odd = (each for each in left if _is_odd(self._explanations(each, unexplained)))
-        return {each.signature for each in (*odd, *(seen.failures[index] for index in seen.flaky))}
 
     def _known_already(self) -> int:
         """Return the bits of the failures that an inherited dead end explains."""
@@ -168,14 +171,17 @@ class _Lesson:
         """One failure alone confirms nothing: its message may name only a part of the cause."""
         if best.support < 2 or best.share < BELIEVED or not self._is_no_chance(failed, best, unexplained):
             return False
-        return _is_little(self._odds(failed, best, unexplained), best) and self._is_seen_elsewhere(best, unexplained)
+        return _is_little(self._odds(failed, best, unexplained), best) and self._is_seen_elsewhere(failed, best)
 
-    def _is_seen_elsewhere(self, best: Explanation, unexplained: int) -> bool:
-        """Return whether different launches failed by it: the same one again only says that it was no chance."""
-        failures, bits = self.evidence.reasons[self.reason].failures, self._covered(best.numbers) & unexplained
-        covered = [failed.seen for failed in failures if bits >> failed.index & 1]
-        shown = set.intersection(*(set(seen.visible) for seen in covered)) if covered else set()
-        return any(len({repr(seen.assignment[name]) for seen in covered}) > 1 for name in shown)
+    def _is_seen_elsewhere(self, failed: Failed, best: Explanation) -> bool:
+        """Return whether another launch failed by it: the same one again only says that it was no chance."""
+        seen, bits = self.evidence.reasons[self.reason], self._covered(best.numbers)
+        at_its_rung = bits & seen.at_rung(failed.seen.rung)
+        for name, group in zip(failed.seen.visible, failed.conditions, strict=True):
+            compared = bits if name in self.evidence.space.probe_parameters else at_its_rung
+            if any(compared & ~seen.satisfying[number] for number in group):
+                return True
+        return False
 
     def _is_no_chance(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
         alike = unexplained & self.evidence.reasons[self.reason].looking[failed.signature]
