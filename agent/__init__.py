@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent.session import Ended
+    from agent.found import Found
 
 __all__ = ["search"]
 
 
-def search(home: str | None = None, **spec: object) -> Ended:
-    """Run a search, as `agent search` does, and return how it ended.
+def search(home: str | None = None, **spec: object) -> Found:
+    """Run a search, as `agent search` does, and return what it found.
+
+    Example: `found = search(engine="replay", node="pcie8-blackwell-cuda128", budget=20); found.best, found.dead_ends`
 
     Args:
         home: State folder; by default AGENT_HOME or ./agent-state.
@@ -22,9 +24,13 @@ def search(home: str | None = None, **spec: object) -> Ended:
     """
     from rich.console import Console
 
+    from agent.found import Found
     from agent.home import Home
+    from agent.private_files import private_files
     from agent.spec import load_spec
     from agent.studies import make_plan, start
 
     place = Home.find(home)
-    return start(make_plan(load_spec(None, spec), place), place, Console(markup=False, emoji=False, highlight=False))
+    console = Console(markup=False, emoji=False, highlight=False)
+    with private_files():
+        return Found(start(make_plan(load_spec(None, spec), place), place, console))

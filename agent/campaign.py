@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -13,25 +12,35 @@ from agent.clean_evidence import clean_outcome, clean_record, launch_secrets
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter
 from agent.deadends.refutations import with_refutations
+from agent.disk import disk_problem
 from agent.effects import observed_work, of_active_parameters
 from agent.home import Home
-from agent.judge import judge, lost_task
+from agent.interruption import Interruption
+from agent.judge import baselines_of, judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
+from agent.private_files import check_own
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
+from agent.redaction import redact_text
 from agent.requests import request_of
 from agent.savings import Savings
+from agent.shown import with_replaced
+from agent.stopping import stop_rule
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
+from agent.study_rules import rules_of
 from agent.wishes import Wishes, read_counts, read_wishes
-from runners import Measurement, Runner, RunRecord
+from runners import Measurement, Rung, Runner, RunRecord, TrialRequest
 from runners.cookies import kill_processes
-from runners.ray_pool import Lost, RayPool, Running
+from runners.ray_pool import Lost, PoolError, RayPool, Running
 
 POLL_S = 0.2
+PAUSED_BY_THE_USER = "paused"
 WISHES_S = 0.5
 """How old the user's wishes (more budget, an assignment to try) may be when something is proposed."""
+RAY_LIVES = 3
+"""Times in a row, without a trial in between, that a local Ray which died is replaced."""
 CANCEL_S = 15.0
 """How long a running trial may take to clean up after itself when it is interrupted."""
 
@@ -47,23 +56,6 @@ class Observer(Protocol):
 
     def tick(self) -> None:
         """Called a few times a second while waiting."""
-
-
-class Interruption:
-    """Set by the first signal; read between two steps."""
-
-    def __init__(self) -> None:
-        self.signal_number: int | None = None
-
-    def note(self, signal_number: int) -> None:
-        """Remember that somebody wants the search to end."""
-        self.signal_number = signal_number
-
-    def __bool__(self) -> bool:
-        return self.signal_number is not None
-
-    def __str__(self) -> str:
-        return signal.Signals(self.signal_number).name if self.signal_number is not None else "not interrupted"
 
 
 @dataclass
@@ -82,29 +74,42 @@ class Campaign:
     """Trials (or batches of probes) at the same time."""
     deadline: float | None = None
     """Value of the monotonic clock after which nothing new is started."""
+    lost_to: Callable[[], str | None] = lambda: None
+    """Who took the study over from this agent, in words; None while it is ours."""
     in_flight: list[tuple[Running, tuple[Trial, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         space = self.store.manifest.space
         self._charter = Charter(space, self.store.manifest.facts, self.store.manifest.inherited)
         self._sampler = Sampler(space)
+        self._rules = rules_of(self.store)
         self._secrets = launch_secrets(self.store.manifest.settings.engine, self.environment)
         self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
         self._savings = Savings(read_counts(self.store))
         self._history: tuple[tuple[int, Wishes], History] | None = None
+        self._ray_deaths = 0
+        self._folder = self.home.artifact_dir(self.store.name, "")
         self._quarantine: str | None = None
         """What a launch left behind that its clean-up could not remove: whatever ran beside it would not be itself."""
 
     def run(self) -> Stop:
         """Run the study until its proposer stops it, somebody interrupts it, or its time is up."""
         while True:
+            if (taker := self.lost_to()) is not None:
+                return self._yield_to(taker)
             if self.interruption:
                 self.abandon_in_flight()
                 return Stop(f"interrupted by {self.interruption}", resumable=True)
+            if not self.in_flight and (problem := disk_problem(self._folder)) is not None:
+                return Stop(f"{problem}. Make room, then resume", resumable=True, storage_failed=True)
+            if (daemon := self.pool.dead_daemon) is not None and (stop := self._replace_ray(daemon)) is not None:
+                return stop
             if self._quarantine is not None and not self.in_flight:
                 return Stop(self._quarantine, resumable=True, node_unusable=True)
             if self.deadline is not None and time.monotonic() > self.deadline and not self.in_flight:
                 return Stop("the time budget is spent", resumable=True)
+            if self._fresh_wishes().is_paused and not self.in_flight:
+                return Stop(PAUSED_BY_THE_USER, resumable=True)
             proposal = self._propose() if self._may_start() else None
             if isinstance(proposal, Stop):
                 return proposal
@@ -114,8 +119,7 @@ class Campaign:
                 self._wait()
 
     def _propose(self) -> Proposal:
-        if time.monotonic() - self._wished_at > WISHES_S:
-            self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
+        self._fresh_wishes()
         history = self.history()
         history.refusals.clear()
         proposal = propose(history, self._sampler)
@@ -123,6 +127,12 @@ class Campaign:
         if self._savings.note(history.refusals, launched):
             self.store.set_attribute(RULED_OUT, self._savings.counts())
         return proposal
+
+    def _fresh_wishes(self) -> Wishes:
+        """Return what the user wishes for, read anew now and then."""
+        if time.monotonic() - self._wished_at > WISHES_S:
+            self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
+        return self._wishes
 
     def history(self) -> History:
         """Return the study as the proposer sees it; the same object as long as nothing has changed."""
@@ -137,7 +147,7 @@ class Campaign:
 
     def atlas(self) -> Atlas:
         """Return the map as the closed trials have it."""
-        return self._charter.chart(self.store.trials(), self.store.probes(), self._wishes.forgotten_names)
+        return self._charter.chart(self.store.trials_of(), self.store.probes_of(), self._wishes.forgotten_names)
 
     def abandon_in_flight(self) -> None:
         """End what is running and close it as interrupted: the work is queued again."""
@@ -150,31 +160,67 @@ class Campaign:
                 )
         self.in_flight.clear()
 
+    def _yield_to(self, taker: str) -> Stop:
+        """End what is running and write nothing: the new owner has closed it already."""
+        for running, trials in self.in_flight:
+            self.pool.cancel(running, CANCEL_S)
+            kill_processes(trials[0].cookie)
+        self.in_flight.clear()
+        return Stop(f"{taker} took the study over", resumable=True)
+
+    def _replace_ray(self, daemon: str) -> Stop | None:
+        """Put a new Ray in the place of one that died: that blames neither the work in flight nor the engine."""
+        for _, trials in self.in_flight:
+            kill_processes(trials[0].cookie)
+            for trial in trials:
+                self._close(trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=f"Ray's {daemon} died"), None)
+        self.in_flight.clear()
+        self._ray_deaths += 1
+        if self._ray_deaths > RAY_LIVES:
+            return Stop(f"Ray's {daemon} died {self._ray_deaths} times in a row", resumable=True, node_unusable=True)
+        try:
+            self.pool.restart()
+        except PoolError as error:
+            return Stop(str(error), resumable=True, node_unusable=True)
+        return None
+
     def _may_start(self) -> bool:
         in_time = self.deadline is None or time.monotonic() <= self.deadline
-        return in_time and self._quarantine is None and len(self.in_flight) < self.slots
+        has_room = len(self.in_flight) < self.slots and not self._wishes.is_paused
+        return in_time and has_room and self._quarantine is None and (not self.in_flight or self._can_write())
+
+    def _can_write(self) -> bool:
+        return disk_problem(self._folder) is None
 
     def _start(self, works: Sequence[Work]) -> None:
-        cookie = secrets.token_hex(16)
+        cookie, history = secrets.token_hex(16), self.history()
         trials = tuple(self._open(work, cookie) for work in works)
-        requests = [request_of(trial, self.store.manifest, self.environment) for trial in trials]
-        self.in_flight.append((self.pool.submit(requests), trials))
+        self.in_flight.append((self.pool.submit(self._requests(trials, history)), trials))
         for observer in self.observers:
             observer.trials_opened(trials)
+
+    def _requests(self, trials: Sequence[Trial], history: History) -> list[TrialRequest]:
+        """Return what the runner is asked; `history` is the study before the trials were opened."""
+        manifest, environment = self.store.manifest, self.environment
+        return [request_of(trial, manifest, environment, stop_rule(history, trial.work)) for trial in trials]
 
     def _open(self, work: Work, cookie: str) -> Trial:
         is_probe = work.kind is Kind.PROBE
         number = len(self.store.probes() if is_probe else self.store.trials())
         label = f"probes/{number}" if is_probe else str(number)
         folder = self.home.artifact_dir(self.store.name, label)
+        check_own(self.home.path, folder)
         return self.store.open_trial(work, cookie, self.lease, str(folder))
 
     def _wait(self) -> None:
         ended = self.pool.wait([running for running, _ in self.in_flight], POLL_S)
         for running, trials in list(self.in_flight):
             if running in ended:
+                result = self.pool.result(running)
+                if isinstance(result, Lost) and self.pool.dead_daemon is not None:
+                    break  # no fault of this work
                 self.in_flight.remove((running, trials))
-                self._take(trials, self.pool.result(running))
+                self._take(trials, result)
         for observer in self.observers:
             observer.tick()
 
@@ -182,30 +228,41 @@ class Campaign:
         if isinstance(result, Lost):
             kill_processes(trials[0].cookie)
             for trial in trials:
-                self._close(trial, lost_task(result.why), None)
+                why = redact_text(result.why, self._secrets)
+                self._close(trial, lost_task(why) if self._can_write() else self._without_disk(), None)
             return
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            outcome = clean_outcome(judge(trial, record, space, self._baseline(), interruptions), self._secrets)
+            goals = self.store.manifest.settings.goals
+            judged = judge(trial, record, space, self._baselines(trial), interruptions, self._rules, goals)
+            outcome = clean_outcome(judged, self._secrets)
+            if outcome.failure is not None and not self._can_write():
+                outcome = self._without_disk()
             cleaned = clean_record(record, self._secrets)
+            cleaned = with_replaced(cleaned, trial.work, space)
             cleaned = of_active_parameters(cleaned, trial.work.resolved, space, facts)
             ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
             self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
             if not record.leftovers.is_clean:
                 self._quarantine = quarantine_message(trial, record)
 
+    def _without_disk(self) -> Outcome:
+        """Whatever a launch looks like that could not write: it says nothing, and is made again."""
+        return Outcome(kind=OutcomeKind.INTERRUPTED, note=disk_problem(self._folder) or "the disk was full")
+
     def _close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> None:
         closed = self.store.close(trial, outcome, record)
+        self._ray_deaths = 0 if closed.counts else self._ray_deaths
         history = self.history()
         for observer in self.observers:
             observer.trial_closed(closed, history)
 
-    def _baseline(self) -> Measurement | None:
-        """Return what the baseline put out: every later launch has to agree with it."""
-        baselines = (trial for trial in self.store.trials() if trial.work.kind is Kind.BASELINE and trial.is_measured)
-        first = next(baselines, None)
-        return first.record.measurement if first and first.record else None
+    def _baselines(self, trial: Trial) -> list[Measurement]:
+        """Return what a launch has to agree with; the baseline itself sets the tolerance, and is not judged by it."""
+        trials = self.store.trials_of()
+        own = {each.work.key for each in trials if each.work.kind is Kind.BASELINE and each.is_measured}
+        return [] if trial.work.key in own else baselines_of(trials)
 
 
 def quarantine_message(trial: Trial, record: RunRecord) -> str:
@@ -221,17 +278,21 @@ def quarantine_message(trial: Trial, record: RunRecord) -> str:
     )
 
 
-def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes) -> History:
-    """Return a stored study as the proposer and every reader see it."""
+def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes, epoch: int = -1) -> History:
+    """Return a stored study as the proposer and every reader see it: one epoch of it, by default the latest."""
+    number = epoch % len(store.epochs)
     return History(
         settings=store.manifest.settings,
         space=store.manifest.space,
-        facts=store.manifest.facts,
+        facts=store.epochs[number].facts,
         runner=runner,
-        trials=store.trials(),
-        probes=store.probes(),
+        trials=store.trials_of(number),
+        probes=tuple(each for each in store.probes_of(number) if each.work.rung is Rung.PROBE),
+        checks=tuple(each for each in store.probes_of(number) if each.work.rung is not Rung.PROBE),
+        earlier=sum(trial.counts and trial.epoch < number for trial in store.trials()),
         atlas=atlas,
         budget=wishes.budget,
         asked=wishes.asked,
         rechecks=wishes.rechecks,
+        known_spread=store.manifest.spread,
     )

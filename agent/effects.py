@@ -77,8 +77,8 @@ def contradictions(trial: Trial) -> tuple[Rewrite, ...]:
 
 
 def unproven(trials: Sequence[Trial], space: SearchSpace) -> dict[str, str]:
-    """Return parameter → why nobody can tell whether it took effect, of those that measured launches differ in."""
-    measured = [trial for trial in trials if trial.is_measured]
+    """Return parameter → why nobody can tell whether it took effect, of those that launches that worked differ in."""
+    measured = [trial for trial in trials if trial.works]
     proven = {proof.parameter for trial in measured for proof in (trial.record.effects if trial.record else ())}
     found: dict[str, str] = {}
     for name in space.parameters:

@@ -41,12 +41,14 @@ def ask_installed(
 
 def _python_of(spec: StudySpec, written: str) -> str:
     """Return the absolute path of a Python; links are kept, since a virtual environment is told by its link."""
-    path = Path(written).expanduser()
-    if path.is_dir():
-        path = path / "bin" / "python"
-    found = shutil.which(path)
+    try:
+        path = Path(written).expanduser()
+        path = path / "bin" / "python" if path.is_dir() else path
+        found = shutil.which(path)
+        problem = "is no program" if found is None and path.exists() else "does not exist"
+    except (OSError, RuntimeError, ValueError) as error:  # too long, a home of nobody, a NUL
+        raise spec.error(f"this is no path: {error}", KEY) from error
     if found is None:
-        problem = "is no program" if path.exists() else "does not exist"
         raise spec.error(f"'{path}' {problem}: name the Python of the engine's environment, or that folder", KEY)
     return str(Path(found).absolute())
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from agent.classify import classify, wrong_output
+from collections.abc import Iterable, Sequence
+
+from agent.classify import RULES, Rule, check_outputs, classify, wrong_output
+from agent.goals import OUTPUT, Goal, compromise, figures_of
 from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.propose.history import ATTEMPTS
 from agent.reasons import REASONS, Policy, Reason
-from agent.store.trial import Trial
+from agent.store.trial import Kind, Trial
 from runners import Measurement, Phase, Rung, RunRecord
 from runners.engine_dialects import spellings
 from runners.simulated_acceptance import FIGURE
@@ -14,7 +17,13 @@ from search_spaces import SearchSpace
 
 
 def judge(
-    trial: Trial, record: RunRecord, space: SearchSpace, baseline: Measurement | None, interruptions: int
+    trial: Trial,
+    record: RunRecord,
+    space: SearchSpace,
+    baselines: Sequence[Measurement],
+    interruptions: int,
+    rules: tuple[Rule, ...] = RULES,
+    goals: Sequence[Goal] = (OUTPUT,),
 ) -> Outcome:
     """Return the outcome of a trial.
 
@@ -22,18 +31,44 @@ def judge(
         trial: The trial that ran.
         record: Its evidence.
         space: The study's space, which knows the parameters' variables.
-        baseline: What the baseline measured, or None while there is none.
+        baselines: What the launches of the baseline measured so far.
         interruptions: How often this very work ended by the harness's own fault before.
+        rules: What failures are judged by.
+        goals: What the study searches for.
     """
-    outcome = classify(record, env_names=_parameter_names(space))
+    if trial.work.rung is Rung.RESOLVE and record.exit.cause == "lost":
+        return lost_task("the engine did not resolve its arguments")
+    outcome = scored(classify(record, env_names=_parameter_names(space), rules=rules), record, goals)
     if outcome.kind is OutcomeKind.MEASURED and trial.work.rung is Rung.FULL:
-        return _with_output_check(outcome, record, baseline)
+        return _with_output_check(outcome, record, baselines)
     failure = outcome.failure
     if failure is not None and failure.policy is Policy.STOP_STUDY:  # launched again once its cause is mended
         return outcome.model_copy(update={"kind": OutcomeKind.INTERRUPTED, "note": failure.reason.value})
     if failure is not None and failure.policy is Policy.RETRY_OURS and interruptions + 1 < ATTEMPTS:
         return outcome.model_copy(update={"kind": OutcomeKind.INTERRUPTED, "note": f"{failure.reason.value}: again"})
     return outcome
+
+
+def scored(outcome: Outcome, record: RunRecord, goals: Sequence[Goal]) -> Outcome:
+    """Return an outcome with the figures of the study's goals; one of a probe or of a failure is left as it is."""
+    if outcome.kind is not OutcomeKind.MEASURED or record.measurement is None:
+        return outcome
+    figures = figures_of(record.measurement, goals)
+    if figures is None:
+        wanted = ", ".join(goal.name for goal in goals)
+        return _harness_failure(f"the launch measured no {wanted}", Phase.SERVE)
+    if len(goals) == 1:
+        return outcome.model_copy(update={"value": figures[0]})
+    named = {goal.name: figure for goal, figure in zip(goals, figures, strict=True)}
+    return outcome.model_copy(update={"value": compromise(figures, goals), "figures": named})
+
+
+def failure_again(trial: Trial, space: SearchSpace, rules: tuple[Rule, ...]) -> Failure | None:
+    """Return why a stored trial failed as these rules have it; None where no rule decides (its output was wrong)."""
+    known = trial.outcome.failure if trial.outcome else None
+    if trial.record is None or known is None or known.reason is Reason.WRONG_OUTPUT:
+        return None
+    return classify(trial.record, env_names=_parameter_names(space), rules=rules).failure
 
 
 def _parameter_names(space: SearchSpace) -> dict[str, str]:
@@ -45,19 +80,37 @@ def _parameter_names(space: SearchSpace) -> dict[str, str]:
 
 def lost_task(why: str) -> Outcome:
     """Return the outcome of a trial whose Ray task is gone without an answer: ours, and queued again."""
+    return _harness_failure(why, Phase.SPAWN)
+
+
+def _harness_failure(why: str, phase: Phase) -> Outcome:
     failure = Failure(
         reason=Reason.BENCHMARK_ERROR,
         rule="none",
         confidence=1.0,
-        phase=Phase.SPAWN,
+        phase=phase,
         policy=REASONS[Reason.BENCHMARK_ERROR].policy,
         cure="Look at Ray's own logs; the work is launched again by itself.",
     )
     return Outcome(kind=OutcomeKind.INTERRUPTED, failure=failure, note=why)
 
 
-def _with_output_check(outcome: Outcome, record: RunRecord, baseline: Measurement | None) -> Outcome:
-    if record.measurement is None or baseline is None or FIGURE in record.measurement.extra:
+def baselines_of(trials: Iterable[Trial]) -> list[Measurement]:
+    """Return what the launches of the baseline put out, oldest first: every later launch has to agree with it."""
+    measured = [trial for trial in trials if trial.is_measured and trial.record and trial.record.measurement]
+    keys = {trial.work.key for trial in measured if trial.work.kind is Kind.BASELINE}
+    return [
+        trial.record.measurement
+        for trial in measured
+        if trial.work.key in keys and trial.record is not None and trial.record.measurement is not None
+    ]
+
+
+def _with_output_check(outcome: Outcome, record: RunRecord, baselines: Sequence[Measurement]) -> Outcome:
+    if record.measurement is None or FIGURE in record.measurement.extra:
         return outcome  # with simulated acceptance, tokens are accepted that the model would not have put out
-    failure = wrong_output(record.measurement, baseline)
-    return outcome if failure is None else Outcome(kind=OutcomeKind.FAILED, failure=failure)
+    check = check_outputs(record.measurement, baselines)
+    failure = wrong_output(record.measurement, baselines)
+    if failure is None:
+        return outcome.model_copy(update={"output": check})
+    return Outcome(kind=OutcomeKind.FAILED, failure=failure, output=check)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.observation import trial_label
 from agent.effects import contradictions
+from agent.front import mean_figures
+from agent.goals import in_words
 from agent.outcome import OutcomeKind
+from agent.progress import phase_now, spoken, time_left, typical_phase_s
 from agent.propose.history import History
+from agent.rungs import cost_words
 from agent.store.trial import Kind, Trial
-from agent.summary import changes_from, summarise
+from agent.summary import StudySummary, changes_from, summarise
+from runners import Rung
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +31,8 @@ RESULT_WIDTH = 23
 INDENT = 15
 """Where the result stands, and what explains it below."""
 EVIDENCE_CHARS = 200
+PASSED = {Rung.RESOLVE: "arguments resolve", Rung.DUMMY: "passes as a dummy"}
+"""What a pass shows at a rung without figures."""
 
 
 class LiveView:
@@ -37,9 +43,11 @@ class LiveView:
         self._name = name
         self._history = history
         self._running: tuple[Trial, ...] = ()
-        self._started = self._drawn = time.monotonic()
-        self._closed_here = 0
+        self._typical = typical_phase_s(history.trials)
+        self._left = time_left(history.trials, history.budget - history.earlier)
+        self._drawn = time.monotonic()
         self._live: Live | None = None
+        self._summary: tuple[History, StudySummary] | None = None
 
     @contextmanager
     def shown(self) -> Iterator[LiveView]:
@@ -62,9 +70,10 @@ class LiveView:
     def trial_closed(self, trial: Trial, history: History) -> None:
         """Print the trial's line and bring the figures up to date."""
         self._running = tuple(other for other in self._running if trial_label(other) != trial_label(trial))
-        self._closed_here += trial.work.kind is not Kind.PROBE
         known = {(found.id, found.state) for found in self._history.atlas.dead_ends}
         self._history = history
+        self._typical = typical_phase_s(history.trials)
+        self._left = time_left(history.trials, history.budget - history.earlier)
         self._print_trial(trial)
         for found in history.atlas.dead_ends:
             if (found.id, found.state) not in known:
@@ -99,7 +108,7 @@ class LiveView:
 
         result, colour = _result(trial, self._history)
         head = Text.assemble(
-            f"{trial_label(trial):>5} {trial.work.kind.value:<8} ",
+            f"{trial_label(trial):>5} {_kind(trial):<8} ",
             (f"{result:<{RESULT_WIDTH}} ", colour),
             (f"{_seconds(trial):>6}  ", "dim"),
         )
@@ -118,13 +127,20 @@ class LiveView:
     def _status(self) -> Text:
         from rich.text import Text
 
-        summary, now = summarise(self._history, self._name), self._now()
-        best = f"{summary.best.mean:.1f} tok/s ({summary.changes(summary.best.assignment)})" if summary.best else "none"
+        if self._summary is None or self._summary[0] is not self._history:  # drawn far more often than it changes
+            self._summary = (self._history, summarise(self._history, self._name))
+        summary, now = self._summary[1], self._now()
+        best = "none"
+        if summary.best is not None:
+            mean = in_words(summary.best.mean, mean_figures(summary.best.trials), summary.goals)
+            best = f"{mean} ({summary.changes(summary.best.assignment)})"
         node = f"modelled node {summary.modelled}   " if summary.modelled else ""
         figures = (
             f"{node}{summary.spent}/{summary.budget} launches   best {best}   dead ends {len(summary.atlas.dead_ends)}"
         )
-        return Text(f"{now}\n{figures}   {self._eta()}", style="cyan", overflow="ellipsis", no_wrap=True)
+        if below := cost_words(dict(summary.rungs)):
+            figures += f"   below the top {below}"
+        return Text(f"{now}\n{figures}   {self._left}", style="cyan", overflow="ellipsis", no_wrap=True)
 
     def _now(self) -> str:
         if not self._running:
@@ -132,17 +148,17 @@ class LiveView:
         trial = self._running[0]
         more = f"and {len(self._running) - 1} more" if len(self._running) > 1 else ""
         what = f"{trial.work.stage}: {self._changes(trial)}"
-        return " ".join(filter(None, (trial_label(trial), more, _phase(Path(trial.artifact_dir)), what)))
+        phase = phase_now(trial, self._typical, time.time())
+        elapsed = spoken((datetime.now(UTC) - trial.started_at).total_seconds())
+        where = str(phase) if phase is not None else ""
+        return " ".join(filter(None, (trial_label(trial), more, trial.work.rung.value, elapsed, where, what)))
 
     def _changes(self, trial: Trial) -> str:
         return changes_from(self._history.default, trial.work.resolved)
 
-    def _eta(self) -> str:
-        if not self._closed_here:
-            return ""
-        each = (time.monotonic() - self._started) / self._closed_here
-        left = max(self._history.budget - self._history.spent, 0) * each
-        return f"about {left / 60:.0f} min left" if left >= 90 else f"about {left:.0f} s left"
+
+def _kind(trial: Trial) -> str:
+    return trial.work.rung.value if trial.work.rung in PASSED else trial.work.kind.value
 
 
 def _result(trial: Trial, history: History) -> tuple[str, str]:
@@ -150,15 +166,23 @@ def _result(trial: Trial, history: History) -> tuple[str, str]:
     outcome = trial.outcome
     if outcome is None or outcome.kind is OutcomeKind.INTERRUPTED:
         return "interrupted", "magenta"
+    if outcome.kind is OutcomeKind.NOT_PROBED:
+        return "not probed", "yellow"
     if outcome.failure is not None:
         return outcome.failure.reason.value, "bold red"
     if outcome.kind is OutcomeKind.SLOWER or outcome.value is None:
-        return "stopped: clearly slower", "yellow"
+        about = f": about {outcome.value:.1f} tok/s, {trial.saved_s:.0f} s saved" if outcome.value else ""
+        return f"stopped, clearly slower{about}", "yellow"
+    if trial.work.rung in PASSED:
+        return PASSED[trial.work.rung], "green"
     if trial.work.kind is Kind.PROBE:
         return f"{outcome.value:>6.0f} µs a verify pass", "green"
     baseline = history.baseline_key
+    goals = history.settings.goals
+    if len(goals) > 1:
+        return in_words(outcome.value, tuple(outcome.figures.values()), goals), "green"
     gain = f" {outcome.value / history.mean(baseline):.2f}×" if baseline is not None else ""
-    return f"{outcome.value:>8.1f} tok/s{gain}", "green"
+    return f"{outcome.value:>8.1f} {goals[0].short_unit}{gain}", "green"
 
 
 def _evidence(trial: Trial) -> str:
@@ -167,7 +191,7 @@ def _evidence(trial: Trial) -> str:
     if outcome is None or outcome.kind is OutcomeKind.INTERRUPTED:
         return outcome.note if outcome else ""
     if outcome.failure is None:
-        return ""
+        return _cut(outcome.note) if outcome.kind is OutcomeKind.NOT_PROBED else ""
     line = outcome.failure.decisive.text.strip() if outcome.failure.decisive else "no line tells why"
     return _cut(line)
 
@@ -179,12 +203,3 @@ def _cut(line: str) -> str:
 def _seconds(trial: Trial) -> str:
     seconds = trial.record.wall_s if trial.record else 0.0
     return f"{seconds:.1f} s" if seconds < 100 else f"{seconds:.0f} s"
-
-
-def _phase(folder: Path) -> str:
-    """Return the phase that the runner noted last; a trial on another node shows none."""
-    try:
-        last = (folder / "phases.jsonl").read_text(encoding="utf-8").splitlines()[-1]
-        return f"[{json.loads(last)['phase']}]"
-    except (OSError, IndexError, ValueError):
-        return ""

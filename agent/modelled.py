@@ -12,6 +12,7 @@ from search_spaces import (
     NodeModel,
     RecordedNode,
     SpecificationError,
+    UnreadableFileError,
     YamlDocument,
     load_replayed,
     nearest,
@@ -43,7 +44,12 @@ def asked_node(spec: StudySpec) -> tuple[NodeModel | RecordedNode, Path] | None:
         if getattr(spec, key) is not None:
             raise spec.error("the node model says that itself: leave it away", key)
     path = _path(spec, spec.node)
-    node = load_replayed(path)
+    try:
+        node = load_replayed(path)
+    except UnreadableFileError as error:
+        if error.path != path:
+            raise
+        raise spec.error(error.problem, "node", spec.node) from error
     _check_reasons(node, path)
     return node, path
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.campaign import history_of
+from agent.epochs import chart_at
 from agent.heritage import chart_of
 from agent.home import Home
 from agent.propose.history import History
@@ -22,6 +23,18 @@ class Reading:
     store: StudyStore
     tracking_uri: str
     history: History
+
+    def history_with(self, label: str) -> History:
+        """Return the history that has the launch (#12 or 12) or probe (p3): an earlier one, where it is older than a
+        change of the environment; the present one, where there is no such trial."""
+        number = label.lstrip("#pP")
+        wanted = self.store.probes() if label[:1] in ("p", "P") else self.store.trials()
+        found = next((trial for trial in wanted if str(trial.number) == number), None)
+        if found is None or found.epoch == len(self.store.epochs) - 1:
+            return self.history
+        wishes = read_wishes(self.store)
+        atlas = chart_at(self.store, found.epoch, wishes.forgotten_names)
+        return history_of(self.store, self.history.runner, atlas, wishes, found.epoch)
 
     @property
     def summary(self) -> StudySummary:

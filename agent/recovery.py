@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from agent.errors import UsageError
+from agent.heartbeat import is_silent, was_heard_of_lately
 from agent.outcome import Outcome, OutcomeKind
-from agent.store.study_store import OWNER, StudyStore
+from agent.store.exclusive import exclusively
+from agent.store.opening import storage_errors
+from agent.store.study_store import OWNER, SESSION, StudyStore
 from agent.store.trial import Lease
-from runners.cookies import is_alive, kill_processes, process_identity
+from runners.cookies import SESSION_VARIABLE, is_alive, kill_processes, process_identity
 
 
 def own_lease() -> Lease:
@@ -14,51 +20,113 @@ def own_lease() -> Lease:
     return Lease(**process_identity()._asdict())
 
 
-def take_ownership(store: StudyStore, *, take_over: bool = False) -> Lease:
+def take_ownership(
+    store: StudyStore,
+    *,
+    take_over: bool = False,
+    pause: Callable[[float], None] = time.sleep,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Lease:
     """Make this process the study's owner and return its lease.
 
+    Args:
+        store: The study.
+        take_over: Whether an owner that cannot be seen from here counts as gone.
+        pause: How to wait, while an owner on another host is watched.
+        tell: Is told what is being waited for.
+
     Raises:
-        UsageError: when another agent owns the study and is alive, or cannot be seen from here.
+        UsageError: when another agent owns the study and is alive, or cannot be told to be dead.
     """
-    found = store.get_attribute(OWNER)
     mine = own_lease()
-    if found is not None and not take_over:
-        _refuse_if_owned(store.name, Lease.model_validate(found), mine)
-    store.set_attribute(OWNER, mine.model_dump(mode="json"))
-    # Two agents that start at the same moment both get here; only the one that wrote last reads itself back.
-    _refuse_if_owned(store.name, Lease.model_validate(store.get_attribute(OWNER)), mine)
+    passed = _passable(store, mine, pause, tell, take_over=take_over)
+    with storage_errors(store.url), exclusively(store.url, store.name):
+        now = owner(store)
+        if now not in (passed, mine, None):  # somebody was faster
+            raise UsageError(_refusal(store.name, now))
+        store.set_attribute(OWNER, mine.model_dump(mode="json"))
     return mine
+
+
+def owner(store: StudyStore) -> Lease | None:
+    """Return the lease under which the study was taken last, or None when it was given up."""
+    found = store.get_attribute(OWNER)
+    return None if found is None else Lease.model_validate(found)
 
 
 def owner_of(store: StudyStore) -> str | None:
     """Return who runs the study now, in words, or None when nobody does."""
-    found = store.get_attribute(OWNER)
+    found = owner(store)
     if found is None:
         return None
-    owner = Lease.model_validate(found)
-    return None if _is_alive(owner) is False else f"process {owner.pid} on {owner.host}"
-
-
-def give_up_ownership(store: StudyStore) -> None:
-    """Leave the study to whoever comes next."""
-    store.set_attribute(OWNER, None)
-
-
-def _refuse_if_owned(study: str, owner: Lease, mine: Lease) -> None:
-    if owner == mine:
-        return
-    alive = _is_alive(owner)
-    if alive:
-        raise UsageError(f"study {study} is being run by process {owner.pid} on {owner.host}: wait for it or stop it")
+    alive = _is_alive(found)
     if alive is None:
-        raise UsageError(
-            f"study {study} belongs to process {owner.pid} on {owner.host}, which cannot be seen from here: "
-            "make sure that it is gone, then add --take-over"
-        )
+        alive = was_heard_of_lately(store, found)
+    return _words(found) if alive else None
 
 
-def _is_alive(owner: Lease) -> bool | None:
-    return is_alive(owner.host, owner.boot_id, owner.pid_namespace, owner.pid, owner.started_ticks)
+def give_up_ownership(store: StudyStore, lease: Lease) -> None:
+    """Leave the study to whoever comes next, unless somebody took it already."""
+    with storage_errors(store.url), exclusively(store.url, store.name):
+        if owner(store) == lease:
+            store.set_attribute(OWNER, None)
+
+
+def _words(found: Lease) -> str:
+    return f"process {found.pid} on {found.host}"
+
+
+def _refusal(study: str, found: Lease | None) -> str:
+    who = "another agent" if found is None else _words(found)
+    return f"study {study} is being run by {who}: wait for it or stop it"
+
+
+def _passable(
+    store: StudyStore,
+    mine: Lease,
+    pause: Callable[[float], None],
+    tell: Callable[[str], None],
+    *,
+    take_over: bool,
+) -> Lease | None:
+    """Return the owner that is gone, or None where there was none.
+
+    Raises:
+        UsageError: it is alive, or nobody can tell.
+    """
+    found = owner(store)
+    if found is None or found == mine:
+        return found
+    alive = _is_alive(found)
+    if alive is None and take_over:
+        return found
+    if alive is None:
+        tell(f"the study belongs to {_words(found)}: watching for a minute whether it is still alive")
+        silent = is_silent(store, found, pause)
+        if silent is None:
+            raise UsageError(
+                f"study {store.name} belongs to {_words(found)}, which cannot be seen from here: "
+                "make sure that it is gone, then add --take-over"
+            )
+        alive = not silent
+    if alive:
+        raise UsageError(_refusal(store.name, found))
+    return found
+
+
+def _is_alive(found: Lease) -> bool | None:
+    return is_alive(found.host, found.boot_id, found.pid_namespace, found.pid, found.started_ticks)
+
+
+def begin_session(store: StudyStore, session_id: str) -> None:
+    """End what the previous session of the study left on this host, and note the mark of the one that begins.
+
+    Its watchdog does the same when the agent dies; this is for when that was killed too.
+    """
+    previous = store.get_attribute(SESSION)
+    if previous is not None:
+        kill_processes(str(previous), variable=SESSION_VARIABLE)
+    store.set_attribute(SESSION, session_id)
 
 
 def close_orphans(store: StudyStore) -> int:

@@ -14,7 +14,7 @@ MASK = "***"
 
 _SECRET_WORDS = "TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL"  # noqa: S105 (names, not a password)
 _SECRET_NAME = re.compile(_SECRET_WORDS, re.IGNORECASE)
-_NOT_SECRET = re.compile(r"TOKENI[SZ]|TOKEN_?-?MAP|KEYWORD|MONKEY", re.IGNORECASE)
+_NOT_SECRET = re.compile(r"TOKENI[SZ]|TOKEN_?-?MAP|TOKENS_PER_BATCH|KEYWORD|MONKEY", re.IGNORECASE)
 _STRONG_NAME = re.compile(r"KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL|TOKEN(?!S)", re.IGNORECASE)
 _COUNT = re.compile(r"[-+]?[\d.,_]+(e[-+]?\d+)?[kKmMgG]?|auto|none|null|true|false|", re.IGNORECASE)
 _URL_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*://[^\s/:@'\"]*):(?P<password>[^\s/@'\"]+)@")

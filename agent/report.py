@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
+import json
 
 from agent.deadends.documents import as_html, as_json, as_markdown
 from agent.deadends.observation import trial_label
 from agent.effects import contradictions
-from agent.redaction import is_secret, redact_argv, redact_text
+from agent.front import mean_figures
+from agent.goals import in_words
+from agent.report_words import command_line
 from agent.requests import request_of
+from agent.rungs import cost_words
+from agent.schedule_report import ScheduleCommands, schedule_json, schedule_lines, schedule_markdown
 from agent.store.manifest import Manifest
 from agent.store.trial import Trial
-from agent.summary import Arm, StudySummary
+from agent.summary import Arm, FrontArm, StudySummary
 from runners import Runner
 from runners.engine_dialects import EngineNotUsableError
 
@@ -30,24 +33,14 @@ def reproduce_command(runner: Runner, trial: Trial, manifest: Manifest) -> str:
     return command_line(command.argv, command.env)
 
 
-def command_line(argv: tuple[str, ...], env: Mapping[str, str]) -> str:
-    """Return an argument list and its variables as one line that a POSIX shell reads the same way.
-
-    A secret variable is taken from the shell that the line is pasted into; a secret argument is masked.
-    """
-    variables = [f"{name}={_shell_value(name, value)}" for name, value in sorted(env.items())]
-    return " ".join([*variables, shlex.join(redact_argv(argv))])
-
-
-def _shell_value(name: str, value: str) -> str:
-    return f'"${name}"' if is_secret(name, value) else shlex.quote(redact_text(value))
-
-
-def as_report(summary: StudySummary, command: str | None) -> str:
+def as_report(summary: StudySummary, command: str | None, commands: ScheduleCommands | None = None) -> str:
     """Return the report as Markdown."""
     lines = [f"# Study {summary.study}", "", *(f"- {line}" for line in headline(summary))]
     if command is not None:
         lines += ["", "## The command that repeats the best", "", f"    {command}"]
+    if summary.schedule is not None:
+        told = schedule_markdown(summary.schedule, commands or ScheduleCommands({}, why_none="the engine is not asked"))
+        lines += ["", "## How many tokens to draft", "", told]
     lines += ["", "## Dead ends", "", as_markdown(summary.atlas.dead_ends)]
     if summary.replaced:
         lines += ["", "## What the engine replaced", "", *(f"- {line}" for line in _replaced(summary.replaced)), ""]
@@ -80,14 +73,19 @@ def _unknown(trial: Trial) -> str:
     return f"{trial_label(trial)}: `{line.replace('`', chr(39))}`" + (f" ({log})" if log else "")
 
 
-def documents(summary: StudySummary, command: str | None) -> dict[str, str]:
+def documents(summary: StudySummary, command: str | None, commands: ScheduleCommands | None = None) -> dict[str, str]:
     """Return the files that go to the tracking server with the study's own run."""
     found = summary.atlas.dead_ends
+    schedule = {}
+    if summary.schedule is not None:
+        content = schedule_json(summary.schedule, commands)
+        schedule = {"schedule.json": json.dumps(content, indent=1) + "\n", **(commands.files if commands else {})}
     return {
+        **schedule,
         "dead_ends.json": as_json(found),
         "dead_ends.md": as_markdown(found),
         "dead_ends.html": as_html(found, f"Dead ends of study {summary.study}"),
-        "report.md": as_report(summary, command),
+        "report.md": as_report(summary, command, commands),
     }
 
 
@@ -98,19 +96,48 @@ def headline(summary: StudySummary) -> list[str]:
         f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
         f"{outcomes['failed']} failed; {summary.num_probes} probes; {summary.node_s:.0f} s of node time",
     ]
+    if words := cost_words(dict(summary.rungs)):
+        lines.append(f"below the top: {words}")
+    lines += [f"rungs disagree: {each}" for each in summary.contradictions if each.is_certain]
+    if summary.earlier:
+        lines.append(f"{summary.earlier} of the launches were made before the environment changed, and are kept apart")
+    if outcomes["slower"]:
+        lines.append(
+            f"{outcomes['slower']} more launches were stopped early, clearly slower than the best: about "
+            f"{summary.saved_s:.0f} s of measuring saved"
+        )
     if summary.modelled:
         lines.append(f"modelled node {summary.modelled}: nothing was launched, every figure is the model's")
     if summary.simulated_acceptance is not None:
         lines.append(simulated_note(summary.simulated_acceptance))
     if summary.best is None:
         return [*lines, "nothing was measured"]
+    lines += [f"front: {_front_arm(summary, each)}" for each in summary.front]
     lines.append(f"best: {_arm(summary, summary.best)}")
     if summary.baseline is None:
         return [*lines, "the baseline without speculation does not work here: no gain can be stated"]
     lines.append(f"baseline without speculation: {_arm(summary, summary.baseline)}")
     if summary.gain is not None:
-        lines.append(f"gain: {summary.gain:.2f}× the baseline ({summary.gain - 1:+.1%}); verdict: {summary.verdict}")
-    return lines
+        mean = "" if len(summary.goals) == 1 else ", geometric mean of the goals"
+        words = f"({summary.gain - 1:+.1%}{mean}); verdict: {summary.verdict}"
+        lines.append(f"gain: {summary.gain:.2f}× the baseline {words}")
+    lines.append(_interval(summary))
+    if summary.schedule is not None:
+        lines += schedule_lines(summary.schedule)
+    if summary.own_agreement is not None and summary.own_agreement < 1.0:
+        lines.append(
+            f"output: launches of the baseline agree to {summary.own_agreement:.1%}; no more is asked of others"
+        )
+    return lines if summary.drift is None else [*lines, summary.drift.words()]
+
+
+def _interval(summary: StudySummary) -> str:
+    """Return the interval of the ratio that the verdict stands on, or why there is none."""
+    if summary.comparison is None:
+        return "no interval: too little was repeated"
+    is_baseline = summary.best is not None and summary.best is summary.baseline
+    whose = "best besides the baseline" if is_baseline else "ratio to the baseline"
+    return f"{whose}: {summary.comparison.words()}"
 
 
 def simulated_note(length: float) -> str:
@@ -122,4 +149,13 @@ def _arm(summary: StudySummary, arm: Arm) -> str:
     spread = f", {min(arm.values):.1f} to {max(arm.values):.1f}" if len(arm.values) > 1 else ""
     numbers = " ".join(f"#{trial.number}" for trial in arm.trials)
     launches = "launch" if len(arm.values) == 1 else "launches"
-    return f"{summary.changes(arm.assignment)}: {arm.mean:.1f} tok/s ({len(arm.values)} {launches}{spread}; {numbers})"
+    mean = in_words(arm.mean, mean_figures(arm.trials), summary.goals)
+    spread = spread if len(summary.goals) == 1 else ""
+    return f"{summary.changes(arm.assignment)}: {mean} ({len(arm.values)} {launches}{spread}; {numbers})"
+
+
+def _front_arm(summary: StudySummary, found: FrontArm) -> str:
+    broken = "" if found.keeps_limits else "; breaks the limits"
+    numbers = " ".join(f"#{trial.number}" for trial in found.arm.trials)
+    shown = in_words(found.arm.mean, found.figures, summary.goals)
+    return f"{summary.changes(found.arm.assignment)}: {shown} ({numbers}{broken})"

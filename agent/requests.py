@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from agent.classify.registry import decisive_patterns
 from agent.store.manifest import Manifest
 from agent.store.trial import Trial
-from runners import Deadlines, Phase, TrialRequest
+from runners import Deadlines, Phase, StopRule, TrialRequest
 
 DEADLINES = Deadlines(phase_default_s=120.0, no_progress_s=45.0)
 SERVER_DEADLINES = Deadlines(
@@ -28,13 +28,16 @@ SERVER_DEADLINES = Deadlines(
 SERVERS = ("sglang", "vllm")
 
 
-def request_of(trial: Trial, manifest: Manifest, environment: Mapping[str, str]) -> TrialRequest:
+def request_of(
+    trial: Trial, manifest: Manifest, environment: Mapping[str, str], stop: StopRule | None = None
+) -> TrialRequest:
     """Return the request of a trial.
 
     Args:
         trial: The stored trial.
         manifest: Its study's description.
         environment: The user's environment, as the agent found it.
+        stop: When its load may end early.
     """
     space, assignment = manifest.space, trial.work.resolved
     return TrialRequest(
@@ -47,7 +50,9 @@ def request_of(trial: Trial, manifest: Manifest, environment: Mapping[str, str])
         options=space.options(assignment),
         variables=space.environment(assignment),
         workload=manifest.settings.workload,
+        probe_sizes=manifest.settings.probe_sizes,
         deadlines=SERVER_DEADLINES if manifest.settings.engine.engine in SERVERS else DEADLINES,
+        stop=stop,
         decisive_patterns=decisive_patterns(),
         cookie=trial.cookie,
         environment=environment,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from agent.engine_python import ask_installed
+from agent.model_place import model_place
+from agent.named_space import named_space
 from agent.spec import StudySpec
 from runners import EngineSettings
 from runners.base_command import BaseCommand, split_base_command, started_engine
@@ -22,7 +23,7 @@ from runners.engine_dialects import (
     unsayable,
 )
 from runners.simulated_acceptance import SIMULATE
-from search_spaces import Assignment, Scalar, SearchSpace, SpecificationError, load_space
+from search_spaces import Assignment, Scalar, SearchSpace, SpecificationError
 
 SERVERS = ("sglang", "vllm")
 """Engines that live in an environment of the user's own and are asked what they accept."""
@@ -95,7 +96,7 @@ def asked_server(spec: StudySpec, environment: Mapping[str, str], *, needs_model
             if getattr(spec, key):
                 raise spec.error(f"this is for servers, and {spec.engine} is none: add --engine sglang or vllm", key)
         return None
-    space = load_space(spec.space or spec.engine)
+    space = named_space(spec)
     if space.engine != spec.engine:
         raise spec.error(f"this is a search space of {space.engine}, not of {spec.engine}", "space")
     shown = _command_of(spec)
@@ -106,10 +107,10 @@ def asked_server(spec: StudySpec, environment: Mapping[str, str], *, needs_model
     options = {**base.options, **_own_options(spec)}
     variables = {**base.variables, **spec.environment}
     _check_sayable(spec, options, accepted)
-    model = _place(spec, "model", spec.model or base.model)
+    model = model_place(spec, "model", spec.model or base.model)
     if model is None and needs_model:
         raise spec.error(f"{spec.engine} serves a model: give its folder or its name on a hub", "model")
-    draft = _place(spec, "draft", spec.draft or base.draft_model)
+    draft = model_place(spec, "draft", spec.draft or base.draft_model)
     return Server(
         accepted=accepted,
         python=python,
@@ -199,18 +200,6 @@ def _written(spec: StudySpec, target: str) -> tuple[str, Sequence[str]]:
         if name == target or name.partition(".")[0] == target.partition(".")[0]:
             return "options", (name,)
     return ("environment", (target,)) if target in spec.environment else ("base_cmd", ())
-
-
-def _place(spec: StudySpec, key: str, written: str | None) -> str | None:
-    """Return a model's folder with its whole path, since the engine may run elsewhere; a hub's name as it is."""
-    if written is None:
-        return None
-    path = Path(written).expanduser()
-    if path.exists():
-        return str(path.absolute())
-    if written.startswith(("/", ".", "~")):
-        raise spec.error(f"there is no {path}: give the folder of a model, or a name such as ORGANISATION/MODEL", key)
-    return written
 
 
 def _notes(

@@ -7,15 +7,18 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from agent.campaign import Campaign, Interruption
-from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError
+from agent.campaign import Campaign
+from agent.epochs import begin_epoch
+from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, StorageError
+from agent.heartbeat import Heartbeat
 from agent.home import Home
+from agent.interruption import Interruption
 from agent.live_view import LiveView
 from agent.mirror.mlflow_mirror import MlflowMirror
 from agent.mirror.snapshot import StudyStatus
@@ -23,12 +26,13 @@ from agent.mirror.tracking import default_artifact_root, default_tracking_uri
 from agent.mirror.worker import MirrorWorker
 from agent.propose.history import History
 from agent.propose.order import Stop
-from agent.recovery import close_orphans, give_up_ownership, take_ownership
+from agent.recovery import begin_session, close_orphans, give_up_ownership, take_ownership
 from agent.snapshot import dead_end_ids, snapshot_of
 from agent.store.manifest import Manifest
-from agent.store.study_store import StudyStore
+from agent.store.study_store import PAUSED, StudyStore
 from agent.store.trial import Kind, Trial
-from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE
+from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
+from runners.local_pool import LadderPool
 from runners.ray_pool import PoolError, RayPool
 from runners.registry import make_runner
 from runners.session_watchdog import start_session_watchdog
@@ -42,6 +46,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedEnvironment:
+    """The facts of now, and what of them differs, in words."""
+
+    facts: Mapping[str, object]
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SessionOptions:
     """How to run, as opposed to what: nothing of this is part of the study."""
 
@@ -50,6 +62,8 @@ class SessionOptions:
     slots: int = 1
     time_budget_s: float | None = None
     take_over: bool = False
+    changed: ChangedEnvironment | None = None
+    """The environment that the user accepts, where it is not the one that the study was in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +104,23 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
         StorageError: the storage failed; the study can be resumed.
     """
     environment = dict(os.environ)
-    lease = take_ownership(store, take_over=options.take_over)
+    lease = take_ownership(store, take_over=options.take_over, tell=console.print)
+    store.set_attribute(PAUSED, None)
+    session_id = secrets.token_hex(16)
+    begin_session(store, session_id)
     interrupted = close_orphans(store)
     if interrupted:
         console.print(
             f"{interrupted} trials of the previous agent were closed as interrupted; their work is queued again"
         )
+    if options.changed is not None:
+        begin_epoch(store, options.changed.facts, options.changed.changes)
     mirror = make_mirror(options.tracking_uri, home)
     worker: MirrorWorker | None = None
+    heartbeat = Heartbeat(store, lease)
     try:
-        with _guarded(), _ray(options, store, console) as pool, _signals(console) as interruption:
+        # Signals first: a Ctrl-C while Ray starts must not be lost in whatever Python was doing then.
+        with guarded(session_id), signals(console) as interruption, ray_of(options, store, console) as pool:
             campaign = Campaign(
                 store=store,
                 runner=make_runner(store.manifest.settings.engine.engine),
@@ -111,6 +132,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 interruption=interruption,
                 slots=options.slots,
                 deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
+                lost_to=heartbeat.taker,
             )
             worker = MirrorWorker(lambda: mirror, snapshot_of(store, campaign.history(), "running"), warn=console.print)
             view = LiveView(console, campaign.history(), store.name)
@@ -126,7 +148,9 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
             console.print(worker.missing, style="yellow")
         return Ended(stop, store.manifest, history, is_mirrored, mirror.experiment_id if is_mirrored else "")
     finally:
-        give_up_ownership(store)
+        heartbeat.close()
+        with suppress(StorageError):  # it failed already, and that is what the user is told; our lease ends with us
+            give_up_ownership(store, lease)
 
 
 def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:
@@ -136,15 +160,15 @@ def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:
 
 
 @contextmanager
-def _guarded() -> Iterator[None]:
+def guarded(session_id: str) -> Iterator[None]:
     """Mark everything this process starts, and have it killed should this process die."""
-    session_id = secrets.token_hex(16)
     before = {name: os.environ.get(name) for name in (SESSION_VARIABLE, *KEEP_ENVIRON)}
     os.environ.update({SESSION_VARIABLE: session_id, **KEEP_ENVIRON})
     watchdog = start_session_watchdog(session_id)
     try:
         yield
     finally:
+        kill_processes(session_id, variable=SESSION_VARIABLE)  # what a start of Ray that was cut short left
         watchdog.close()
         for name, value in before.items():
             os.environ.pop(name, None)
@@ -153,10 +177,11 @@ def _guarded() -> Iterator[None]:
 
 
 @contextmanager
-def _ray(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
+def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
+    """Keep a Ray that has what a trial of the study needs. Raises NodeUnusableError where there is none."""
     settings = store.manifest.settings.engine
     num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
-    pool = RayPool(options.ray_address, num_cpus=num_cpus)
+    pool = LadderPool(options.ray_address, num_cpus=num_cpus)
     try:
         with console.status("starting Ray"):
             pool.start()
@@ -171,7 +196,7 @@ def _ray(options: SessionOptions, store: StudyStore, console: Console) -> Iterat
 
 
 @contextmanager
-def _signals(console: Console) -> Iterator[Interruption]:
+def signals(console: Console) -> Iterator[Interruption]:
     """First signal: end cleanly and say how to resume. Second: leave; the watchdog kills what is left."""
     interruption = Interruption()
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
+from agent.deadends.atlas import Atlas
 from agent.deadends.observation import trial_label
+from agent.epochs import chart_at
 from agent.mirror.snapshot import StudySnapshot, StudyStatus
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Stop, propose
 from agent.recovery import owner_of
 from agent.report import documents, reproduce_command
+from agent.schedule_report import schedule_commands
 from agent.store.study_store import StudyStore
 from agent.store.trial import Trial
 from agent.summary import summarise
+from agent.wishes import read_wishes
 
 
 def snapshot_of(store: StudyStore, history: History, status: StudyStatus) -> StudySnapshot:
@@ -21,20 +26,23 @@ def snapshot_of(store: StudyStore, history: History, status: StudyStatus) -> Stu
     summary = summarise(history, store.name)
     best = summary.best
     command = reproduce_command(history.runner, best.first, store.manifest) if best else None
+    told = summary.schedule
+    commands = schedule_commands(told, history.runner, store.manifest) if told and status != "running" else None
     return StudySnapshot(
         study=store.name,
         spec=store.manifest.settings.model_dump(mode="json"),
         facts=store.manifest.facts,
-        trials=history.trials,
-        probes=history.probes,
-        documents=documents(summary, command),
-        dead_ends={trial.number: dead_end_ids(trial, history) for trial in history.trials if trial.is_failed},
+        trials=store.trials(),
+        probes=store.probes(),
+        documents=documents(summary, command, commands),
+        dead_ends={**_of_earlier_epochs(store), **_supported(history.trials, history.atlas)},
         best=best.first.number if best else None,
         gain=summary.gain,
+        interval=(summary.comparison.low, summary.comparison.high) if summary.comparison else None,
         verdict=summary.verdict if status == "finished" else "",
         status=status,
         started_at=store.manifest.created_at,
-        ended_at=None if status == "running" else _last_closed(history) or store.manifest.created_at,
+        ended_at=None if status == "running" else _last_closed(store) or store.manifest.created_at,
     )
 
 
@@ -46,8 +54,22 @@ def status_of(store: StudyStore, history: History) -> StudyStatus:
     return "finished" if isinstance(proposal, Stop) and not proposal.resumable else "interrupted"
 
 
-def _last_closed(history: History) -> datetime | None:
-    return max((trial.closed_at for trial in history.trials if trial.closed_at), default=None)
+def _last_closed(store: StudyStore) -> datetime | None:
+    return max((trial.closed_at for trial in store.trials() if trial.closed_at), default=None)
+
+
+def _of_earlier_epochs(store: StudyStore) -> dict[int, tuple[str, ...]]:
+    """Return what the trials support that were made before the environment changed, by the map of their time."""
+    forgotten = read_wishes(store).forgotten_names if len(store.epochs) > 1 else frozenset()
+    found: dict[int, tuple[str, ...]] = {}
+    for epoch in range(len(store.epochs) - 1):
+        found |= _supported(store.trials_of(epoch), chart_at(store, epoch, forgotten))
+    return found
+
+
+def _supported(trials: Iterable[Trial], atlas: Atlas) -> dict[int, tuple[str, ...]]:
+    failed = (trial for trial in trials if trial.is_failed)
+    return {trial.number: tuple(found.id for found in atlas.supported_by(trial_label(trial))) for trial in failed}
 
 
 def dead_end_ids(trial: Trial, history: History) -> tuple[str, ...]:

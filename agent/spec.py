@@ -12,14 +12,23 @@ from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
 from agent.errors import UsageError
 from agent.home import name_problem
 from agent.redaction import redact_json
-from runners import Frozen
-from search_spaces import Scalar, SpecificationError, YamlDocument, nearest, plain_message
+from runners import Frozen, Rung
+from search_spaces import SpecificationError, UnreadableFileError, YamlDocument, nearest, plain_message
+from search_spaces.scalar import StrictScalar
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|m|min|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MAY_BE_SECRET = ("environment", "options")
+"""Keys whose values no message repeats."""
 SHOWN_CHARS = 60
 """How much of a wrong value a message repeats."""
+MOST_LAUNCHES = 1_000_000
+MOST_RANKS = 4096
+MOST_TOKENS = 2**31 - 1
+LARGEST_SEED = 2**32 - 1
+"""What the samplers take."""
+LONGEST_S = 10 * 365 * 24 * 3600.0
 
 
 def _as_text(value: object) -> object:
@@ -39,23 +48,37 @@ class StudySpec(Frozen):
     """Catalogue name or path of a space; by default the engine's own."""
     node: str | None = None
     """Node model that the replay engine answers from: a shipped name or a path."""
-    budget: int = Field(default=40, ge=1)
+    budget: int = Field(default=40, ge=1, le=MOST_LAUNCHES)
     """Launches at the top rung, failures and repeats included."""
+    start_rung: Rung = Rung.RESOLVE
+    """The cheapest rung that assignments climb from; a dearer one leaves out those below it."""
+    max_rung: Rung = Rung.FULL
+    """The dearest rung that assignments climb to; below `full` nothing is launched with the real model."""
+    probe_share: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Largest share of node time that the rungs below `full` may take together."""
     time_budget: str | None = None
     """Longest time, such as 90s, 30m or 2h."""
-    tp: int | None = Field(default=None, ge=1)
+    tp: int | None = Field(default=None, ge=1, le=MOST_RANKS)
     """Ranks of the engine; by default every GPU, or 2 on a node without."""
     device: str | None = Field(default=None, pattern="^(cuda|cpu)$")
-    concurrency: tuple[int, ...] = (1, 8)
-    prompt_tokens: int | None = Field(default=None, ge=1)
-    output_tokens: int | None = Field(default=None, ge=1)
-    requests: int | None = Field(default=None, ge=1)
-    seed: int = Field(default=0, ge=0)
-    pin: Mapping[str, Scalar] = Field(default_factory=dict)
+    concurrency: tuple[Annotated[int, Field(le=MOST_LAUNCHES)], ...] = (1, 8)
+    prompt_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
+    output_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
+    requests: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
+    workload: str | None = None
+    """A built-in workload (chat, code, long-context) or a JSONL file of prompts; by default prompts of one length."""
+    arrival_rate: float | None = Field(default=None, gt=0, le=MOST_TOKENS)
+    """Requests that arrive in a second at random; by default as many as the level says are always in flight."""
+    slo: Mapping[str, float | Mapping[str, float]] = Field(default_factory=dict)
+    """Limits in milliseconds: `ttft_ms: 500` for each request, `tpot_ms: {p50: 20}` for so many of them."""
+    objective: str | tuple[str, ...] = ()
+    """What is searched for: a figure, perhaps at one level, as in `output_tok_per_s@8`; several give a front."""
+    seed: int = Field(default=0, ge=0, le=LARGEST_SEED)
+    pin: Mapping[str, StrictScalar] = Field(default_factory=dict)
     """Parameters held at one value."""
-    exclude: Mapping[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    exclude: Mapping[str, tuple[StrictScalar, ...]] = Field(default_factory=dict)
     """Values that must not be tried."""
-    options: Mapping[str, Scalar] = Field(default_factory=dict)
+    options: Mapping[str, StrictScalar] = Field(default_factory=dict)
     """Fixed flags of the engine, long name without dashes → value."""
     environment: Mapping[str, Annotated[str, BeforeValidator(_as_text)]] = Field(default_factory=dict)
     """Fixed environment variables of the engine, on top of the user's own."""
@@ -67,13 +90,21 @@ class StudySpec(Frozen):
     """Python of the environment that holds the engine, or the folder of that environment."""
     base_cmd: str | tuple[str, ...] | None = None
     """The command that the user runs today: where the search starts, and what stays fixed."""
+    stop_early: bool = True
+    """Whether a launch that is clearly slower than the incumbent ends its load early."""
+    launch_noise: float | None = Field(default=None, gt=0, lt=1)
+    """How much launches of one assignment differ here (standard deviation, as a share), where it is known."""
+    rules: str | None = None
+    """File with rules of the user's own, by which failures are classified beside the built-in ones."""
     storage: str | None = None
     tracking_uri: str | None = None
     ray_address: str | None = None
     inherit: bool = True
     """Whether the study starts from the dead ends of the earlier studies of its storage."""
-    trials_per_node: int = Field(default=1, ge=1)
+    trials_per_node: int = Field(default=1, ge=1, le=MOST_RANKS)
     """Trials at the same time."""
+    accept_interference: bool = False
+    """Run several trials at the same time although nobody measured what they do to each other, or it is too much."""
     _document: YamlDocument | None = PrivateAttr(default=None)
     """The file that it was read from, if any."""
     _options: frozenset[str] = PrivateAttr(default=frozenset())
@@ -123,9 +154,10 @@ class StudySpec(Frozen):
 def seconds_of(text: str) -> float:
     """Return the seconds of a duration such as `90s`, `30m` or `2h`; a bare number is seconds."""
     match = _DURATION.fullmatch(text.strip())
-    if match is None or float(match[1]) <= 0:
-        raise ValueError("not a duration: write 90s, 30m or 2h")
-    return float(match[1]) * _SECONDS[match[2] or "s"]
+    seconds = float(match[1]) * _SECONDS[match[2] or "s"] if match else 0.0
+    if not 0 < seconds <= LONGEST_S:
+        raise ValueError("not a duration up to ten years: write 90s, 30m or 2h")
+    return seconds
 
 
 def load_spec(path: Path | None, overrides: Mapping[str, object]) -> StudySpec:
@@ -137,7 +169,10 @@ def load_spec(path: Path | None, overrides: Mapping[str, object]) -> StudySpec:
     """
     from pydantic import ValidationError
 
-    document = None if path is None else YamlDocument(path)
+    try:
+        document = None if path is None else YamlDocument(path)
+    except UnreadableFileError as error:
+        raise UsageError(f"--spec {error}") from error
     written = {} if document is None else document.validate(StudySpec).model_dump(exclude_unset=True)
     try:
         spec = StudySpec.model_validate({**written, **overrides})
@@ -156,6 +191,9 @@ def _problem(kind: str, error: Mapping[str, object]) -> str:
     """Return what pydantic found, with the value (not all of a long one) and in the words of somebody who typed it."""
     if kind == "extra_forbidden":
         return f"is not a key of a study: {nearest(str(error['loc'][0]), StudySpec.model_fields)}"  # type: ignore[index]
-    shown, message = repr(redact_json(error["input"], str(error["loc"][-1]))), str(error["msg"])  # type: ignore[index]
+    given, message = error["input"], str(error["msg"])
+    if str(error["loc"][0]) in MAY_BE_SECRET:  # type: ignore[index]
+        given = list(given) if isinstance(given, Mapping) else "…"  # names alone
+    shown = repr(redact_json(given, str(error["loc"][-1])))  # type: ignore[index]
     shown = shown if len(shown) <= SHOWN_CHARS else f"{shown[:SHOWN_CHARS]}…"
     return f"{shown}: {plain_message(message)}"

@@ -13,25 +13,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.asked_space import asked_space
+from agent.asked_workload import asked_goals, asked_workload
+from agent.classify.user_rules import UserRule
 from agent.deadends.dead_end import DeadEndState
+from agent.environment import file_facts
 from agent.errors import NodeUnusableError, UsageError
-from agent.heritage import inherited_by
-from agent.home import Home
+from agent.heritage import inherited_by, inherited_spread
+from agent.home import Home, check_stored_name
+from agent.interference import check_parallel
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
+from agent.named_space import named_space
 from agent.redaction import redact_url
+from agent.rungs import asked_rungs, check_engine
 from agent.server import Server, asked_server, check_fixed, with_engine_of_command
 from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
 from agent.spec import StudySpec
+from agent.spread import asserted
 from agent.store.manifest import Manifest
-from agent.store.storage_url import storage_file, storage_problem
-from agent.store.study_store import BUDGET, StudyStore, open_storage, study_names
+from agent.store.opening import open_storage
+from agent.store.storage_url import check_existing, storage_problem
+from agent.store.study_store import BUDGET, StudyStore, study_names
+from agent.study_names import free_name, named
+from agent.study_rules import asked_rules, store_rules
 from agent.wishes import read_wishes
-from runners import EngineSettings, Workload
+from runners import EngineSettings
 from runners.ray_pool import address_problem
-from runners.registry import UnknownEngineError, make_runner
-from search_spaces import load_space
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -52,6 +60,8 @@ class Plan:
     tracking_uri: str
     server: Server | None = None
     """What the installed engine was found to be, for studies of a server."""
+    rules: tuple[UserRule, ...] = ()
+    """Rules of the user's own."""
 
     @property
     def session(self) -> SessionOptions:
@@ -73,31 +83,34 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     """
     spec = with_engine_of_command(spec)
     modelled = asked_node(spec)
-    _check_engine(spec)
+    check_engine(spec)
+    rules = asked_rules(spec)
     server = asked_server(spec, os.environ)
-    whole = modelled[0].space if modelled else server.space if server else load_space(spec.space or spec.engine)
+    whole = modelled[0].space if modelled else server.space if server else named_space(spec)
     space = asked_space(spec, whole, server)
     home.check()
     _check_addresses(spec)
     facts = modelled[0].facts if modelled else node_facts(spec, server)
     engine = engine_settings(spec, facts, server, modelled[1] if modelled else None)
+    if not modelled and not spec.accept_interference and spec.ray_address is None:
+        check_parallel(home, spec.trials_per_node, facts)
     if server is not None:
         check_fixed(spec, engine, space)
+    goals = asked_goals(spec)
     settings = StudySettings(
         name=spec.name or _plain(spec.engine),
         engine=engine,
         space=modelled[0].name if modelled else spec.space or spec.engine,
-        workload=Workload(
-            concurrency=spec.concurrency,
-            prompt_tokens=spec.prompt_tokens,
-            output_tokens=spec.output_tokens,
-            requests=spec.requests,
-            seed=spec.seed,
-        ),
+        workload=asked_workload(spec, goals),
+        goals=goals,
         seed=spec.seed,
+        **asked_rungs(spec, engine),
+        stop_early=spec.stop_early,
     )
-    manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC))
-    return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server)
+    facts = {**facts, **file_facts(engine.model_dump())}
+    stated = None if spec.launch_noise is None else asserted(spec.launch_noise)
+    manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC), spread=stated)
+    return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server, rules)
 
 
 def start(plan: Plan, home: Home, console: Console) -> Ended:
@@ -111,13 +124,19 @@ def start(plan: Plan, home: Home, console: Console) -> Ended:
     storage = open_storage(plan.storage_url)
     manifest = _with_free_name(plan, storage)
     if plan.spec.inherit:
-        manifest = manifest.model_copy(update={"inherited": inherited_by(manifest, storage, plan.storage_url)})
+        found: dict[str, object] = {"inherited": inherited_by(manifest, storage, plan.storage_url)}
+        found |= {"spread": manifest.spread or inherited_spread(manifest, storage, plan.storage_url)}
+        manifest = manifest.model_copy(update=found)
     home.create()
     store = StudyStore.create(storage, plan.storage_url, manifest)
     store.set_attribute(BUDGET, plan.spec.budget)
+    if plan.rules:
+        store_rules(store, plan.rules)
     home.remember(store.name, plan.storage_url, plan.tracking_uri)
     if manifest.inherited:
         console.print(_inherited_words(manifest), soft_wrap=True)
+    if manifest.spread is not None:
+        console.print(f"launches of one assignment differ by {manifest.spread}", soft_wrap=True)
     return run_session(store, home, plan.session, console)
 
 
@@ -135,8 +154,7 @@ def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[S
     """
     last = home.last()
     url = storage_url or last.get("storage") or home.storage_url
-    if (file := storage_file(url)) is not None and not file.exists():  # opening it would create it
-        raise UsageError(f"there is no study in {file}: begin one with `agent search`, or name another --home")
+    check_existing(url)
     storage = open_storage(url)
     wanted = name or last.get("study")
     known = study_names(storage)
@@ -148,6 +166,7 @@ def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[S
         from search_spaces import nearest
 
         raise UsageError(f"no study '{wanted}' in this storage. {nearest(wanted, known) if known else 'It is empty.'}")
+    check_stored_name(wanted)
     tracking = last.get("tracking") if last.get("study") == wanted else None
     tracking = tracking or os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(home.path)
     return StudyStore(storage, url, wanted), tracking
@@ -158,14 +177,7 @@ def node_facts(spec: StudySpec, server: Server | None = None) -> dict[str, objec
 
     Software and model are those of the server's own environment, where there is one.
     """
-    command = [sys.executable, "-m", "runners.node_facts", *(server.paths if server else ())]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=FACTS_TIMEOUT_S, check=True)
-        facts: dict[str, object] = json.loads(done.stdout)
-    except subprocess.CalledProcessError as error:
-        raise NodeUnusableError(f"the node's facts cannot be read: {error.stderr.strip()[-500:]}") from error
-    except (subprocess.TimeoutExpired, ValueError) as error:
-        raise NodeUnusableError(f"the node's facts cannot be read: {error}") from error
+    facts = collected_facts(server.paths if server else ())
     num_gpus = int(str(facts.get("gpu_count") or 0))
     device = spec.device or ("cuda" if num_gpus else "cpu")
     if device == "cuda" and not num_gpus:
@@ -175,11 +187,17 @@ def node_facts(spec: StudySpec, server: Server | None = None) -> dict[str, objec
     return {**facts, **ours, **(server.facts if server else {})}
 
 
-def _check_engine(spec: StudySpec) -> None:
+def collected_facts(paths: tuple[str, ...] = ()) -> dict[str, object]:
+    """Return the facts of this node, its software as those folders hold it (by default, as this Python does)."""
+    command = [sys.executable, "-m", "runners.node_facts", *paths]
     try:
-        make_runner(spec.engine)
-    except UnknownEngineError as error:
-        raise spec.error(str(error), "engine") from error
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FACTS_TIMEOUT_S, check=True)
+        facts: dict[str, object] = json.loads(done.stdout)
+    except subprocess.CalledProcessError as error:
+        raise NodeUnusableError(f"the node's facts cannot be read: {error.stderr.strip()[-500:]}") from error
+    except (subprocess.TimeoutExpired, ValueError) as error:
+        raise NodeUnusableError(f"the node's facts cannot be read: {error}") from error
+    return facts
 
 
 def engine_settings(
@@ -219,7 +237,7 @@ def _with_free_name(plan: Plan, storage: BaseStorage) -> Manifest:
     if plan.spec.name is None:
         for name in known:
             _refuse_if_open(StudyStore(storage, plan.storage_url, name), manifest)
-        return _named(manifest, _free_name(manifest.settings.name, known))
+        return named(manifest, free_name(manifest.settings.name, known))
     if plan.spec.name not in known:
         return manifest
     store = StudyStore(storage, plan.storage_url, plan.spec.name)
@@ -247,15 +265,6 @@ def _refuse_if_open(store: StudyStore, manifest: Manifest) -> None:
 def _same_work(one: Manifest, other: Manifest) -> bool:
     settings = one.settings.model_copy(update={"name": other.settings.name})
     return settings == other.settings and one.space.fingerprint == other.space.fingerprint
-
-
-def _named(manifest: Manifest, name: str) -> Manifest:
-    return manifest.model_copy(update={"settings": manifest.settings.model_copy(update={"name": name})})
-
-
-def _free_name(wanted: str, known: list[str]) -> str:
-    names = (wanted if number == 1 else f"{wanted}-{number}" for number in range(1, len(known) + 2))
-    return next(name for name in names if name not in known)
 
 
 def _plain(engine: str) -> str:

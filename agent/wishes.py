@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent.store.study_store import ASKED, BUDGET, FORGOTTEN, RECHECKS, RULED_OUT, StudyStore
+from agent.store.study_store import ASKED, BUDGET, FORGOTTEN, PAUSED, RECHECKS, RULED_OUT, StudyStore
 from search_spaces import Assignment
 
 
@@ -21,6 +21,9 @@ class Wishes:
     """Id of a dead end that is to be checked again → how many such trials there are to be in all."""
     forgotten: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Id of a dead end that is to be left out → labels of the trials it rested on."""
+
+    is_paused: bool = False
+    """True when nothing more is to be started: what runs is measured to its end, then the agent leaves."""
 
     @property
     def forgotten_names(self) -> frozenset[str]:
@@ -38,6 +41,7 @@ def read_wishes(store: StudyStore) -> Wishes:
         asked=tuple(asked) if isinstance(asked, list) else (),
         rechecks={found: int(number) for found, number in rechecks.items()} if isinstance(rechecks, dict) else {},
         forgotten={found: tuple(labels) for found, labels in forgotten.items()} if isinstance(forgotten, dict) else {},
+        is_paused=bool(attributes.get(PAUSED)),
     )
 
 

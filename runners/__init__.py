@@ -20,6 +20,8 @@ from runners.contract import (
     Rung,
     Runner,
     RunRecord,
+    StoppedEarly,
+    StopRule,
     TrialRequest,
     Workload,
 )
@@ -44,6 +46,8 @@ __all__ = [
     "RunRecord",
     "Rung",
     "Runner",
+    "StopRule",
+    "StoppedEarly",
     "TrialRequest",
     "Workload",
 ]

@@ -10,15 +10,40 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from runners.frozen import Frozen
+from runners.measured import Latency, LevelMeasurement, Measurement, StoppedEarly, StopRule
+from runners.probe_measurement import ProbedCall, ProbeMeasurement
+from runners.shown import Shown
+from runners.workload import Workload
 from search_spaces import Assignment, Facts, Scalar
 
-
-class Frozen(BaseModel):
-    """Base of every value object: immutable, and an unknown key is an error rather than silently dropped."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+__all__ = [
+    "Command",
+    "Deadlines",
+    "EffectProof",
+    "EngineSettings",
+    "Exit",
+    "Frozen",
+    "Latency",
+    "Leftovers",
+    "LevelMeasurement",
+    "LogLine",
+    "Measurement",
+    "Phase",
+    "ProbeMeasurement",
+    "ProbedCall",
+    "Resolution",
+    "Rewrite",
+    "RunRecord",
+    "Rung",
+    "Runner",
+    "StopRule",
+    "StoppedEarly",
+    "TrialRequest",
+    "Workload",
+]
 
 
 class Phase(StrEnum):
@@ -44,21 +69,6 @@ class Rung(StrEnum):
     PROBE = "probe"
     DUMMY = "dummy"
     FULL = "full"
-
-
-class Workload(Frozen):
-    """What every full trial of a study is asked to serve; equal for all of them, or the numbers cannot be compared."""
-
-    concurrency: tuple[int, ...] = (1, 8)
-    """Requests in flight, one level after the other."""
-    prompt_tokens: int | None = None
-    """Prompt length in tokens; None leaves it to the engine's preset."""
-    output_tokens: int | None = None
-    """Tokens generated for each request; None leaves it to the engine's preset."""
-    requests: int | None = None
-    """Requests for each level; None leaves it to the engine's preset."""
-    seed: int = 0
-    """Seed of the prompts."""
 
 
 class EngineSettings(Frozen):
@@ -92,6 +102,8 @@ class Deadlines(Frozen):
     """Longest silence (no log line, no CPU time used, nothing read, no process begun or ended) before it is a hang."""
     stop_s: float = 5.0
     """How long a launch may take to end after SIGTERM before it is killed."""
+    batch_s: float | None = None
+    """Longest time for a whole batch of probes; those that it does not reach are lost."""
 
 
 class TrialRequest(Frozen):
@@ -111,7 +123,11 @@ class TrialRequest(Frozen):
     variables: Mapping[str, str] = Field(default_factory=dict)
     """What the assignment puts into the environment."""
     workload: Workload
+    probe_sizes: tuple[int, ...] = ()
+    """Message sizes of a probe, in bytes, in the place of those of the model and the workload."""
     deadlines: Deadlines = Deadlines()
+    stop: StopRule | None = None
+    """When the load may end early, as clearly slower than what is known; None: it is served whole."""
     decisive_patterns: tuple[str, ...] = ()
     """Regular expressions; a log line that matches one ends the wait at once (runners know no rules of their own)."""
     cookie: str
@@ -148,62 +164,6 @@ class EffectProof(Frozen):
     requested: Scalar
     effective: Scalar
     evidence: str
-
-
-class Latency(Frozen):
-    """Percentiles of a latency, in milliseconds."""
-
-    p50: float
-    p99: float
-
-
-class LevelMeasurement(Frozen):
-    """What was measured at one concurrency level."""
-
-    concurrency: int
-    output_tok_per_s: float
-    """Generated tokens of all requests of the level for each second."""
-    ttft_ms: Latency
-    tpot_ms: Latency
-    step_ms_p50: float
-    verify_steps_per_s: float
-    acceptance_length: float
-    """Tokens emitted for each target pass, 1.0 without speculation."""
-    acceptance_per_position: tuple[float, ...] = ()
-
-
-class Measurement(Frozen):
-    """What a full launch measured. Per-request records stay in the artifact folder."""
-
-    levels: tuple[LevelMeasurement, ...]
-    output_digest: str | None = None
-    """SHA-256 of the greedy outputs of the lowest level."""
-    outputs: tuple[tuple[int, ...], ...] = ()
-    """First tokens of the greedy outputs of the lowest level, one row a request."""
-    collective_us_per_call: float | None = None
-    extra: Mapping[str, float] = Field(default_factory=dict)
-    """Further figures by name, unit in the name (for example floor_ms)."""
-
-
-class ProbedCall(Frozen):
-    """One collective at one size in one mode, as a probe saw it."""
-
-    op: str
-    bytes: int
-    mode: str
-    """`eager` or `graph`."""
-    us_p50: float
-    us_p10: float
-    us_p90: float
-
-
-class ProbeMeasurement(Frozen):
-    """What a probe measured: the collectives of a verify pass, without the model around them."""
-
-    pass_us: float
-    """Communication time of one verify pass at the lowest concurrency level, in microseconds."""
-    calls_per_pass: float
-    calls: tuple[ProbedCall, ...] = ()
 
 
 class Leftovers(Frozen):
@@ -246,6 +206,12 @@ class RunRecord(Frozen):
     stacks_path: str | None = None
     measurement: Measurement | None = None
     probe: ProbeMeasurement | None = None
+    passed: bool = False
+    """For the rungs that measure nothing: arguments were resolved (resolve), a completion was served (dummy)."""
+    shown: Shown | None = None
+    """What the engine shows of its arguments, at the resolve rung."""
+    not_probed: str | None = None
+    """Why a probe could not look at what it was asked for: that is neither a pass nor a failure."""
     effects: tuple[EffectProof, ...] = ()
     leftovers: Leftovers = Leftovers()
     node: str = ""
@@ -281,7 +247,7 @@ class Runner(Protocol):
 
     name: str
     rungs: tuple[Rung, ...]
-    """The rungs this engine has, cheapest first."""
+    """The rungs this engine has, cheapest first. With RESOLVE among them, `run` asks the engine itself."""
 
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what the engine would really run on a node with these facts, without a GPU and within milliseconds."""

@@ -14,6 +14,8 @@ from search_spaces import Assignment, Scalar
 LEFT_ALONE = ("auto", "default", "same")
 """Values that ask for nothing, so that there is nothing to prove."""
 MAX_EVIDENCE_CHARS = 240
+NO_LINE = 0
+"""Number of evidence that stands in no log."""
 MAX_LINES = 20_000
 """An engine says what it resolved while it starts; what it logs under load is not searched for that."""
 
@@ -58,7 +60,8 @@ def proofs(assignment: Assignment, checks: Mapping[str, Check]) -> Iterator[Effe
             continue
         found = checks[name](requested)
         if found is not None:
-            evidence = f"line {found.line.number}: {_around(found.line.text, found.position)}"
+            said = _around(found.line.text, found.position)
+            evidence = said if found.line.number == NO_LINE else f"line {found.line.number}: {said}"
             yield EffectProof(parameter=name, requested=requested, effective=found.value, evidence=evidence)
 
 

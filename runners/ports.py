@@ -28,7 +28,7 @@ def free_port(also: Collection[int] = ()) -> int:
     """
     for _ in range(TRIES):
         port = FIRST_PORT + secrets.randbelow(LAST_PORT - FIRST_PORT)
-        if all(_is_free(port + distance) for distance in (0, *also)):
+        if all(is_free(port + distance) for distance in (0, *also)):
             return port
     raise NoFreePortError(f"no free port between {FIRST_PORT} and {LAST_PORT} in {TRIES} tries")
 
@@ -47,7 +47,8 @@ def listeners(port: int, pids: Iterable[int] | None = None) -> list[int]:
     return [pid for pid in (all_pids() if pids is None else pids) if wanted & _open_files(pid)]
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """True when a socket can be bound to this port of the loopback interface now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
             probe.bind((HOST, port))

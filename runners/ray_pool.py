@@ -1,25 +1,29 @@
 """Trials as Ray tasks: resources are asked for, the task owns its process tree, and Ray never runs one twice.
 
-The only module that imports Ray. Ray's token authentication stays on (its default since 2.5x), since its sockets do
-not keep to the loopback interface (seen on 2.60).
+The only module that imports Ray. Its sockets do not keep to the loopback interface (seen on 2.60), and whoever may talk
+to them runs code here: a local Ray asks for a token that is drawn for this process, whatever the environment says.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
+import signal
 import socket
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import Any
 from urllib.parse import urlsplit
 
+from runners.artifact_return import Returned, at_hand, mark, packed, unpacked
 from runners.contract import EngineSettings, RunRecord, TrialRequest
+from runners.ray_daemons import RayDaemons
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
-
-if TYPE_CHECKING:
-    import ray
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -27,6 +31,8 @@ QUIET = {
     "RAY_memory_monitor_refresh_ms": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
 }
+AUTH_MODE, AUTH_TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
+"""Source: Ray 2.60 _private/authentication; earlier versions without tokens do not read them."""
 NAMED_ADDRESSES = ("auto", "local")
 CONNECT_S = 3.0
 OBJECT_STORE_BYTES = 80 * 2**20  # the smallest Ray accepts: only small JSON texts go through it
@@ -38,9 +44,10 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A batch of requests that a Ray task is working on."""
+    """A batch of requests that is being worked on."""
 
-    reference: ray.ObjectRef
+    reference: Any
+    """What the batch is waited for with: a Ray object, or whatever another pool has."""
     requests: tuple[TrialRequest, ...]
 
 
@@ -59,6 +66,8 @@ class RayPool:
         self._num_cpus = num_cpus
         self._task: Any = None
         self._folder: SessionFolder | None = None
+        self._before: dict[str, str | None] = {}
+        self._daemons: RayDaemons | None = None
 
     def start(self) -> None:
         """Start a local Ray, or connect to the one at the address.
@@ -70,16 +79,35 @@ class RayPool:
             raise PoolError(f"Ray at {self._address}: {problem}")
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
+        if self._address is None:
+            self._before = {name: os.environ.get(name) for name in (AUTH_MODE, AUTH_TOKEN)}
+            os.environ.update({AUTH_MODE: "token", AUTH_TOKEN: _own_token()})
         import ray
 
         # Said once by Ray at every start, about a default that we want.
         logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
         try:
-            ray.init(**self._arguments())
+            with _handlers_kept():
+                ray.init(**self._arguments())
         except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
             self._remove_folder()
             where = f"Ray at {self._address}" if self._address else "a local Ray"
             raise PoolError(f"cannot start {where}: {str(error).splitlines()[0]}") from error
+        self._daemons = RayDaemons() if self._address is None else None
+
+    @property
+    def dead_daemon(self) -> str | None:
+        """Name of a daemon of our own local Ray that died; nothing runs there any more. None while all is well."""
+        return None if self._daemons is None else self._daemons.dead()
+
+    def restart(self) -> None:
+        """Put a new local Ray in the place of one that died. What ran there is lost.
+
+        Raises:
+            PoolError: when Ray does not come up again.
+        """
+        self.stop()
+        self.start()
 
     def _arguments(self) -> dict[str, object]:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
@@ -113,6 +141,8 @@ class RayPool:
 
         if self._task is None:
             self._task = ray.remote(max_retries=0)(execute)
+        for request in requests:
+            mark(request)
         task = self._task.options(**_resources(requests[0].settings))
         return Running(task.remote([request.model_dump_json() for request in requests]), tuple(requests))
 
@@ -129,7 +159,8 @@ class RayPool:
         from ray.exceptions import RayError, RayTaskError
 
         try:
-            return [RunRecord.model_validate_json(text) for text in ray.get(task.reference)]
+            answers = ray.get(task.reference)
+            return [unpacked(each, request, ray.get) for each, request in zip(answers, task.requests, strict=True)]
         except RayTaskError as error:
             return Lost(f"the runner failed: {str(error).strip().splitlines()[-1]}")
         except RayError as error:
@@ -150,13 +181,36 @@ class RayPool:
         """Disconnect, and end a local Ray with everything it wrote."""
         import ray
 
+        self._daemons = self._task = None
         ray.shutdown()
         self._remove_folder()
+        for name, value in self._before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
     def _remove_folder(self) -> None:
         if self._folder is not None:
             self._folder.remove()
             self._folder = None
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Ray puts a handler of its own in the place of ours, and leaves it there (seen on 2.60, for SIGTERM)."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@cache
+def _own_token() -> str:
+    """One for the process: Ray reads its token once. Left alone it would keep one in a file that others may read."""
+    return secrets.token_hex(32)
 
 
 def address_problem(address: str) -> str | None:
@@ -190,17 +244,20 @@ def _resources(settings: EngineSettings) -> dict[str, int]:
     return {"num_cpus": settings.num_ranks}
 
 
-def execute(texts: list[str]) -> list[str]:
-    """Run in the Ray worker: JSON requests in, JSON records out."""
+def execute(texts: list[str]) -> list[Returned[Any]]:
+    """Run in the Ray worker: JSON requests in, JSON records out, with the files that the agent cannot see."""
+    import ray
+
     from runners.contract import Rung
 
-    requests = [_with_gpus(TrialRequest.model_validate_json(text)) for text in texts]
-    runner = make_runner(requests[0].settings.engine)
-    if requests[0].rung is Rung.PROBE:
-        records = runner.run_probes(requests)
-    else:
-        records = [runner.run(request) for request in requests]
-    return [record.model_dump_json() for record in records]
+    asked = [_with_gpus(TrialRequest.model_validate_json(text)) for text in texts]
+    with at_hand(asked) as requests:
+        runner = make_runner(requests[0].settings.engine)
+        if requests[0].rung is Rung.PROBE:
+            records = runner.run_probes(requests)
+        else:
+            records = [runner.run(request) for request in requests]
+        return [packed(*each, ray.put) for each in zip(asked, requests, records, strict=True)]
 
 
 def _with_gpus(request: TrialRequest) -> TrialRequest:

@@ -14,6 +14,10 @@ BUILT_IN = {
 }
 
 
+MEMBERS = ("name", "rungs", "resolve", "command", "run", "run_probes")
+"""What an engine must have. Source: `runners.contract.Runner`."""
+
+
 class UnknownEngineError(ValueError):
     """No engine of that name; the text lists the known ones."""
 
@@ -32,7 +36,10 @@ def make_runner(engine: str) -> Runner:
             "an engine of your own is 'package.module:Class'."
         )
     try:
-        runner: Runner = getattr(importlib.import_module(module_name), attribute)()
-    except (ImportError, AttributeError) as error:
+        kind = getattr(importlib.import_module(module_name), attribute)
+        runner: Runner = kind()
+    except (ImportError, AttributeError, TypeError, ValueError, SyntaxError) as error:
         raise UnknownEngineError(f"engine '{engine}' cannot be loaded: {error}.") from error
+    if missing := [name for name in MEMBERS if not hasattr(runner, name)]:
+        raise UnknownEngineError(f"engine '{engine}' is no engine: it lacks {', '.join(missing)}.")
     return runner

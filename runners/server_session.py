@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from runners import server_info
 from runners.contract import Measurement
 from runners.launch_plan import Watch
 from runners.load_client import (
@@ -29,7 +31,16 @@ class ServerSession:
     """What happens between a server and its load client; `serve` is the `serve` of a launch plan."""
 
     def __init__(
-        self, job: LoadJob, port: int, folder: Path, *, completion_timeout_s: float, death_report_s: float
+        self,
+        job: LoadJob,
+        port: int,
+        folder: Path,
+        *,
+        completion_timeout_s: float,
+        death_report_s: float,
+        is_loaded: bool = True,
+        info_paths: Sequence[str] = (),
+        info_names: Collection[str] = (),
     ) -> None:
         """Prepare.
 
@@ -41,9 +52,16 @@ class ServerSession:
                 since it is the one that looks at stacks.
             death_report_s: how long the server may take to die after it failed a request: what dies within that
                 time failed by itself, and the client has nothing to report.
+            is_loaded: False where one completion is all that is asked of the server.
+            info_paths: pages on which the server says what it runs, the newest first.
+            info_names: what of it is kept.
         """
         self._job, self._port, self._folder = job, port, folder
         self._timeout_s, self._death_report_s = completion_timeout_s, death_report_s
+        self._info_paths, self._info_names = info_paths, info_names
+        self.is_loaded = is_loaded
+        self.has_completed = False
+        """Whether the server served its first completion."""
         self.result: LoadResult | None = None
         """What the client brought back."""
         self._lost = ""
@@ -63,7 +81,11 @@ class ServerSession:
             return None
         if watch.is_over:
             return None
+        self.has_completed = True
         watch.ready()
+        self._ask_what_runs(watch)
+        if not self.is_loaded:
+            return None
         self._run_client(watch)
         if watch.is_over:
             return None
@@ -84,6 +106,15 @@ class ServerSession:
             if watch.wait(POLL_S):
                 return False
         return True
+
+    def _ask_what_runs(self, watch: Watch) -> None:
+        """Keep the server's own answer; without one the log has to do."""
+        if not self._info_paths:
+            return
+        try:
+            server_info.save(self._folder, server_info.ask(self._job.base_url, self._info_paths, self._info_names))
+        except server_info.NoInfoError as error:
+            watch.note(f"[lifecycle] the server does not say what it runs: {' '.join(str(error).split())}")
 
     def _run_client(self, watch: Watch) -> None:
         """Run the client as a process of the launch and take what it brings back."""

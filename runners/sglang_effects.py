@@ -1,12 +1,12 @@
-"""What SGLang's log proves about its settings. Source: SGLang 0.5.6 to 0.5.23, the lines named below."""
+"""What SGLang's log and its server's page prove of its settings. Source: SGLang 0.5.6 to 0.5.23, the lines below."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from runners.contract import EffectProof, LogLine
-from runners.effects import NCCL_PATTERNS, Check, Found, first_matches, nccl_checks, proofs, scalar
+from runners.effects import NCCL_PATTERNS, NO_LINE, Check, Found, first_matches, nccl_checks, proofs, scalar
 from search_spaces import Assignment, Scalar
 
 PATTERNS = {
@@ -45,16 +45,30 @@ SWITCHES: dict[str, tuple[str, Scalar]] = {
 """Value of `allreduce` → the argument that says so, and its resolved value; without it NCCL runs."""
 
 
-def effects(assignment: Assignment, lines: Iterable[LogLine]) -> Iterator[EffectProof]:
-    """Yield what the log proves about the parameters of SGLang's space."""
-    return proofs(assignment, _Log(lines).checks())
+INFO_NAMES = tuple(dict.fromkeys((*ARGUMENTS, *(name for name, _ in SWITCHES.values()))))
+"""Arguments that the server tells on its page: all of `ServerArgs` stands there, as it was resolved.
+
+Source: SGLang 0.5.6 to 0.5.23, entrypoints/http_server.py, `/server_info` and `/get_server_info`.
+"""
+PAGE = "/server_info says"
+
+
+def effects(
+    assignment: Assignment, lines: Iterable[LogLine], info: Mapping[str, Scalar] | None = None
+) -> Iterator[EffectProof]:
+    """Yield what the log, and what the server said of itself when it served, prove about SGLang's parameters.
+
+    The server's answer goes first: it is later than the line in which the log shows the arguments.
+    """
+    return proofs(assignment, _Log(lines, info or {}).checks())
 
 
 class _Log:
-    """The lines of one log that tell what runs."""
+    """The lines of one log that tell what runs, and the server's answer."""
 
-    def __init__(self, lines: Iterable[LogLine]) -> None:
+    def __init__(self, lines: Iterable[LogLine], info: Mapping[str, Scalar]) -> None:
         self._found = first_matches(lines, {**PATTERNS, **NCCL_PATTERNS})
+        self._info = info
 
     def checks(self) -> dict[str, Check]:
         """Return the check of each parameter that the log may tell about."""
@@ -75,6 +89,10 @@ class _Log:
         return lambda _: self._argument(name)
 
     def _argument(self, name: str) -> Found | None:
+        if name in self._info:
+            said = self._info[name]
+            value = said.lower() if isinstance(said, str) and said.lower() == "none" else said
+            return Found(value, LogLine(number=NO_LINE, text=f"{PAGE} {name}={said}"))
         if "args" not in self._found:
             return None
         line, match = self._found["args"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import ClassVar
 
 from runners import sglang_effects
-from runners.contract import EffectProof, EngineSettings, LogLine, Phase, Resolution, TrialRequest
+from runners.contract import EffectProof, EngineSettings, LogLine, Phase, Resolution, Rung, TrialRequest
 from runners.engine_dialects import EngineOptions, sglang_resolve
 from runners.load_client.job import Api
 from runners.ports import free_port
+from runners.server_info import saved
 from runners.server_runner import ServerRunner
 from search_spaces import Assignment, Facts, Scalar
 
@@ -18,6 +20,7 @@ class SglangRunner(ServerRunner):
     """Runner of SGLang."""
 
     name = "sglang"
+    rungs = (Rung.RESOLVE, Rung.PROBE, Rung.DUMMY, Rung.FULL)
     api: Api = "sglang"
     usual_port = 30000
     titles = r"sglang::"
@@ -30,6 +33,8 @@ class SglangRunner(ServerRunner):
         (r"Capture .{0,24}(?:cuda|CUDA) graph begin", Phase.CAPTURE_GRAPHS),
         (r"The server is fired up and ready to roll", Phase.WARMUP),
     )
+    info_paths = ("/server_info", "/get_server_info")  # the first one from 0.5.6 on
+    info_names = sglang_effects.INFO_NAMES
     variables: ClassVar[Mapping[str, str]] = {
         "SGL_FORCE_SHUTDOWN": "1",  # SIGTERM would wait for running requests without an upper bound
     }
@@ -45,5 +50,5 @@ class SglangRunner(ServerRunner):
         return {"nccl-port": free_port()}
 
     def effects(self, request: TrialRequest, lines: Iterator[LogLine]) -> Iterator[EffectProof]:
-        """Yield what the log proves about the assignment."""
-        return sglang_effects.effects(request.assignment, lines)
+        """Yield what the log, and what the server said of itself, prove about the assignment."""
+        return sglang_effects.effects(request.assignment, lines, saved(Path(request.artifact_dir)))

@@ -10,37 +10,34 @@ from typing import Any
 
 from runners.contract import (
     Command,
-    Deadlines,
     EffectProof,
     EngineSettings,
-    Exit,
     Latency,
     LevelMeasurement,
-    LogLine,
     Measurement,
     Phase,
-    ProbedCall,
-    ProbeMeasurement,
     Resolution,
     Rewrite,
     Rung,
     RunRecord,
     TrialRequest,
 )
+from runners.goodput import Answered, Limit, goodput_of
 from runners.lifecycle import LaunchPlan, launch
+from runners.load_client.figures import percentile
+from runners.server_probes import ProbeOrder, run_probe_batch
 from search_spaces import Assignment, Facts
 
 PHASE_PATTERNS = tuple((rf"^\[torch_engine [\d.]+\] rank=0 phase={phase.value}\b", phase) for phase in Phase)
 OUTPUT_TOKENS_KEPT = 64
 """Greedy tokens of each request kept in the record; the rest stays in the result file."""
-PROBE_TIMEOUT_S = 45
 
 
 class TorchRunner:
     """Runner of the torch engine."""
 
     name = "torch"
-    rungs = (Rung.RESOLVE, Rung.PROBE, Rung.FULL)
+    rungs = (Rung.PROBE, Rung.FULL)
 
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what would run: with a single rank there is nothing to exchange, so nothing to choose."""
@@ -66,22 +63,13 @@ class TorchRunner:
         content = _read_json(result)
         if content is None:
             return record
-        return record.model_copy(update={"measurement": _measurement(content), "effects": tuple(_effects(content))})
+        measurement = _measurement(content, request.workload.slo)
+        return record.model_copy(update={"measurement": measurement, "effects": tuple(_effects(content))})
 
     def run_probes(self, requests: Sequence[TrialRequest]) -> list[RunRecord]:
         """Run the probes one after the other from one fork server, which imports torch once."""
-        folder = Path(requests[0].artifact_dir)
-        orders, results = folder / "probes.jsonl", folder / "probe-results.jsonl"
-        for request in requests:
-            Path(request.artifact_dir).mkdir(parents=True, exist_ok=True)
-        orders.write_text("".join(_probe_order(request) for request in requests), encoding="utf-8")
-        files = ("--requests", str(orders), "--results", str(results))
-        argv = (sys.executable, "-m", "runners.torch_engine.probe", *files)
-        limit = 30.0 + PROBE_TIMEOUT_S * len(requests)
-        deadlines = Deadlines(phase_default_s=limit, no_progress_s=limit)
-        server = launch(requests[0].model_copy(update={"deadlines": deadlines}), Command(argv=argv), LaunchPlan())
-        answers = {answer["id"]: answer for answer in _read_lines(results)}
-        return [_probe_record(request, answers.get(str(request.trial)), server) for request in requests]
+        server = Command(argv=(sys.executable, "-m", "runners.torch_engine.probe"))
+        return run_probe_batch([_probe_order(request) for request in requests], server)
 
 
 def _flags(request: TrialRequest) -> Iterable[str]:
@@ -91,21 +79,20 @@ def _flags(request: TrialRequest) -> Iterable[str]:
     for name in ("prompt_tokens", "output_tokens", "requests"):
         if (value := getattr(workload, name)) is not None:
             flags[name.replace("_", "-")] = value
+    if workload.first is not None:
+        flags["first-level"] = workload.first
+    if request.stop is not None:
+        hopes = ",".join(f"{level}={rate!r}" for level, rate in request.stop.hopes.items())
+        flags |= {"stop-below": repr(request.stop.below), "hopes": hopes}
     flags |= request.options
     for name, value in flags.items():
         yield f"--{name}"
         yield str(value)
 
 
-def _probe_order(request: TrialRequest) -> str:
-    order = {
-        "id": str(request.trial),
-        "argv": list(_flags(request)),
-        "env": dict(request.variables),
-        "log": str(Path(request.artifact_dir) / "engine.log"),
-        "timeout_s": PROBE_TIMEOUT_S,
-    }
-    return json.dumps(order) + "\n"
+def _probe_order(request: TrialRequest) -> ProbeOrder:
+    content = {"argv": list(_flags(request)), "sizes": list(request.probe_sizes)}
+    return ProbeOrder(request=request, content=content, variables=request.variables)
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
@@ -117,25 +104,18 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     return content
 
 
-def _read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the complete lines: a probe server that was killed may have left half of one."""
-    if not path.exists():
-        return []
-    text = path.read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-
-
-def _measurement(content: Mapping[str, Any]) -> Measurement:
+def _measurement(content: Mapping[str, Any], limits: Sequence[Limit]) -> Measurement:
     collectives, floor = content.get("collectives") or {}, content.get("floor") or {}
     outputs = content.get("outputs") or []
     extra = {f"floor_{name}" if not name.startswith("floor") else name: value for name, value in floor.items()}
     if content.get("min_logit_margin") is not None:
         extra["min_logit_margin"] = content["min_logit_margin"]
     return Measurement(
-        levels=tuple(_level(level) for level in content["levels"]),
+        levels=tuple(_level(level, limits) for level in content["levels"]),
         outputs=tuple(tuple(row[:OUTPUT_TOKENS_KEPT]) for row in outputs),
         collective_us_per_call=_us_per_call(collectives),
         extra={name: float(value) for name, value in extra.items() if isinstance(value, int | float)},
+        stopped=content.get("stopped"),
     )
 
 
@@ -147,7 +127,10 @@ def _us_per_call(collectives: Mapping[str, Any]) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _level(level: Mapping[str, Any]) -> LevelMeasurement:
+def _level(level: Mapping[str, Any], limits: Sequence[Limit]) -> LevelMeasurement:
+    requests = [_answered(each) for each in level["requests"]]
+    wall_s = sum(each.output_tokens for each in requests) / level["output_tok_per_s"]
+    e2e_ms = sorted(each.e2e_ms for each in requests)
     return LevelMeasurement(
         concurrency=level["concurrency"],
         output_tok_per_s=level["output_tok_per_s"],
@@ -157,45 +140,18 @@ def _level(level: Mapping[str, Any]) -> LevelMeasurement:
         verify_steps_per_s=level["verify_steps_per_s"],
         acceptance_length=level["acceptance_length"],
         acceptance_per_position=tuple(level["acceptance_per_position"]),
+        e2e_ms=Latency(p50=percentile(e2e_ms, 50), p99=percentile(e2e_ms, 99)),
+        requests_per_s=len(requests) / wall_s,
+        goodput=goodput_of(requests, wall_s, limits),
     )
+
+
+def _answered(request: Mapping[str, Any]) -> Answered:
+    ttft_ms, e2e_ms, tokens = request["ttft_s"] * 1000, request["e2e_s"] * 1000, request["output_tokens"]
+    tpot_ms = (e2e_ms - ttft_ms) / max(1, tokens - 1)
+    return Answered(ttft_ms=ttft_ms, tpot_ms=tpot_ms, e2e_ms=e2e_ms, output_tokens=tokens)
 
 
 def _effects(content: Mapping[str, Any]) -> Iterable[EffectProof]:
     for effect in content.get("effects") or ():
         yield EffectProof(**{name: effect[name] for name in ("parameter", "requested", "effective", "evidence")})
-
-
-def _probe_record(request: TrialRequest, answer: Mapping[str, Any] | None, server: RunRecord) -> RunRecord:
-    """Return one probe's evidence; a probe that the server never answered was lost, and blames nothing."""
-    common = {"argv": server.argv, "env": dict(request.variables), "leftovers": server.leftovers, "node": server.node}
-    if answer is None:
-        exit_ = Exit(code=server.exit.code, signal=server.exit.signal, cause="lost")
-        log = {"log_path": server.log_path, "excerpt": server.excerpt}
-        return RunRecord(exit=exit_, phase=server.phase, wall_s=server.wall_s, **log, **common)
-    log_path = Path(request.artifact_dir) / "engine.log"
-    lines = (answer.get("error") or "").splitlines()
-    exit_ = Exit(
-        code=answer.get("exit_code"),
-        signal=answer.get("signal"),
-        requested=bool(answer.get("timed_out")),
-        cause="deadline" if answer.get("timed_out") else "exited",
-    )
-    return RunRecord(
-        exit=exit_,
-        phase=Phase(answer.get("phase") or Phase.SPAWN),
-        wall_s=answer["seconds"],
-        log_path=str(log_path) if log_path.exists() else None,
-        log_lines=len(lines),
-        excerpt=tuple(LogLine(number=number, text=text) for number, text in enumerate(lines, start=1)),
-        probe=_probe_measurement(answer) if answer["ok"] else None,
-        **common,
-    )
-
-
-def _probe_measurement(answer: Mapping[str, Any]) -> ProbeMeasurement:
-    names = ("op", "bytes", "mode", "us_p50", "us_p10", "us_p90")
-    return ProbeMeasurement(
-        pass_us=answer["pass_us"],
-        calls_per_pass=answer["calls_per_pass"],
-        calls=tuple(ProbedCall(**{name: call[name] for name in names}) for call in answer["calls"]),
-    )

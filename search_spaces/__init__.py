@@ -3,6 +3,7 @@
 from search_spaces.assignment import Assignment, Facts, Scalar, assignment_key, canonical_json, changed_parameters
 from search_spaces.condition import Comparison, Condition, Conjunction, matches_all
 from search_spaces.errors import SpecificationError, nearest, plain_message
+from search_spaces.files import UnreadableFileError, read_text
 from search_spaces.loader import catalogue, load_space
 from search_spaces.node_best import Best, best
 from search_spaces.node_loader import load_node, load_replayed, node_path, shipped_nodes
@@ -12,6 +13,7 @@ from search_spaces.parameter import IntRange, Parameter
 from search_spaces.relation import Relation
 from search_spaces.space import SearchSpace
 from search_spaces.switches import Switches
+from search_spaces.table_files import json_lines, parsed
 from search_spaces.yaml_document import YamlDocument
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "SearchSpace",
     "SpecificationError",
     "Switches",
+    "UnreadableFileError",
     "YamlDocument",
     "assignment_key",
     "best",
@@ -37,13 +40,16 @@ __all__ = [
     "catalogue",
     "cause",
     "changed_parameters",
+    "json_lines",
     "load_node",
     "load_replayed",
     "load_space",
     "matches_all",
     "nearest",
     "node_path",
+    "parsed",
     "plain_message",
+    "read_text",
     "shipped_nodes",
     "true_value",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from importlib import resources
 from pathlib import Path
+from typing import Protocol
 
 from search_spaces.assignment import Scalar, is_one_of
 from search_spaces.errors import SpecificationError, nearest
@@ -52,6 +53,23 @@ def load_space_file(path: Path) -> SearchSpace:
 def space_of(document: YamlDocument) -> SearchSpace:
     """Return the space that a document (or a part of one) holds, with every cross-reference in it checked."""
     space = document.validate(SearchSpace)
+    check_space(document, space)
+    return space
+
+
+class Source(Protocol):
+    """Where a space was written: it knows how to point there."""
+
+    def error(self, problem: str, *location: str | int) -> SpecificationError:
+        """Return an error that points to a key of the space."""
+
+
+def check_space(document: Source, space: SearchSpace) -> None:
+    """Check every cross-reference in a space.
+
+    Raises:
+        SpecificationError: for the first name or value that does not exist, or relation that nothing satisfies.
+    """
     if not space.parameters:
         raise document.error("a space needs at least one parameter", "parameters")
     _check_references(document, space)
@@ -62,10 +80,9 @@ def space_of(document: YamlDocument) -> SearchSpace:
             raise document.error(error.problem, "relations", index) from error
     _check_conflicts(document, space)
     _check_starting_points(document, space)
-    return space
 
 
-def _check_references(document: YamlDocument, space: SearchSpace) -> None:
+def _check_references(document: Source, space: SearchSpace) -> None:
     above: set[str] = set()
     for name, parameter in space.parameters.items():
         for other, values in parameter.active_when.items():
@@ -81,12 +98,16 @@ def _check_references(document: YamlDocument, space: SearchSpace) -> None:
         _check_relation(document, space, relation, index)
     for other, value in space.baseline.items():
         _check_values(document, space, other, (value,), ("baseline", other))
+    for index, name in enumerate(space.draft_lengths):
+        if name not in space.parameters:
+            problem = f"no such parameter. {nearest(name, space.parameters)}"
+            raise document.error(problem, "draft_lengths", index)
     for index, fallback in enumerate(space.fallbacks):
         for other, value in fallback.items():
             _check_values(document, space, other, (value,), ("fallbacks", index, other))
 
 
-def _check_relation(document: YamlDocument, space: SearchSpace, relation: Relation, index: int) -> None:
+def _check_relation(document: Source, space: SearchSpace, relation: Relation, index: int) -> None:
     for place, clause in relation.clauses():
         for other, values in clause.items():
             if other in space.parameters:
@@ -97,7 +118,7 @@ def _check_relation(document: YamlDocument, space: SearchSpace, relation: Relati
             raise document.error(problem, "relations", index)
 
 
-def _check_conflicts(document: YamlDocument, space: SearchSpace) -> None:
+def _check_conflicts(document: Source, space: SearchSpace) -> None:
     """Two parameters may set the same option or variable only where one has no meaning beside the other's values that
     do: otherwise the engine would be told two things at once."""
     for (first, one), (second, other) in itertools.combinations(space.parameters.items(), 2):
@@ -121,7 +142,7 @@ def _sets(parameter: Parameter, value: Scalar, target: str) -> bool:
 
 
 def _check_values(
-    document: YamlDocument, space: SearchSpace, name: str, values: tuple[Scalar, ...], location: tuple[str | int, ...]
+    document: Source, space: SearchSpace, name: str, values: tuple[Scalar, ...], location: tuple[str | int, ...]
 ) -> None:
     try:
         for value in values:
@@ -131,7 +152,7 @@ def _check_values(
         raise document.error(error.problem, *location) from error
 
 
-def _check_starting_points(document: YamlDocument, space: SearchSpace) -> None:
+def _check_starting_points(document: Source, space: SearchSpace) -> None:
     default = {name: parameter.default for name, parameter in space.parameters.items()}
     for where, assignment in (("parameters", default), ("baseline", {**default, **space.baseline})):
         if problem := space.violation(space.normalise(assignment, {}), {}):

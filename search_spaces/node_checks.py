@@ -7,20 +7,17 @@ from collections.abc import Iterator, Mapping
 from search_spaces.assignment import Scalar, is_one_of
 from search_spaces.errors import SpecificationError, nearest
 from search_spaces.node_model import NodeFile
-from search_spaces.node_parts import Clause, Conditional, Wanted
+from search_spaces.node_parts import Clause, Conditional, Wanted, fact_problems
 from search_spaces.space import SearchSpace
 
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
-NEEDED_FACTS = ("device", "num_ranks", "engine_version")
-"""Without these no study can be planned on a node."""
 
 
 def problems(file: NodeFile, space: SearchSpace) -> Iterator[Problem]:
     """Yield what is wrong in a file, with where it stands, in the order of the file."""
-    for name in NEEDED_FACTS:
-        if file.facts.get(name) is None:
-            yield ("facts",), f"'{name}' is missing"
+    for name, problem in fact_problems(file.facts):
+        yield ("facts", name) if name else ("facts",), problem
     yield from _of_performance(file, space)
     for index, change in enumerate(file.durations.effects):
         yield from _of_conditional(change, ("durations", "effects", index), file, space)

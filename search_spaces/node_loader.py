@@ -10,9 +10,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from search_spaces.errors import SpecificationError, nearest, plain_message
+from search_spaces.files import UnreadableFileError
 from search_spaces.loader import load_space, space_of
 from search_spaces.node_checks import problems
 from search_spaces.node_model import NodeFile, NodeModel, NodeVariant, with_defaults, without_probes
+from search_spaces.node_parts import fact_problems
 from search_spaces.node_table import RecordedNode, load_table
 from search_spaces.space import SearchSpace
 from search_spaces.yaml_document import YamlDocument
@@ -89,7 +91,7 @@ def _state(path: Path) -> tuple[Path, int, int]:
     try:
         found = path.stat()
     except OSError as error:
-        raise SpecificationError(f"cannot be read: {error.strerror}", path=path) from error
+        raise UnreadableFileError(f"cannot be read: {error.strerror}", path=path) from error
     return path, found.st_mtime_ns, found.st_size
 
 
@@ -124,13 +126,18 @@ def _variant(document: YamlDocument, generations: int) -> NodeModel:
     if generations == 0:
         raise document.error("a circle of 'like', or too many files behind each other", "like")
     beside = document.path.parent / variant.like
-    base = _load(beside if beside.suffix in (".yaml", ".yml") else node_path(variant.like), generations - 1)
+    try:
+        base = _load(beside if beside.suffix in (".yaml", ".yml") else node_path(variant.like), generations - 1)
+    except SpecificationError as error:
+        raise _pointing(error, document, "like") from error
     facts = dict(base.file.facts)
     for name, value in variant.facts.items():
         if name not in facts:
             raise document.error(f"'{variant.like}' has no such fact. {nearest(name, facts)}", "facts", name)
         before = facts[name]
         facts[name] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
+    for name, problem in fact_problems(facts):
+        raise document.error(problem, "facts", name)
     update = {"node": variant.node, "about": variant.about, "facts": facts}
     return NodeModel(base.file.model_copy(update=update), base.space)
 
@@ -139,7 +146,17 @@ def _named_space(document: YamlDocument, file: NodeFile) -> SearchSpace:
     if file.space is None:
         raise document.error("missing: write the space here, or name one", "space")
     beside = document.path.parent / file.space
-    return load_space(str(beside) if beside.suffix in (".yaml", ".yml") else file.space)
+    try:
+        return load_space(str(beside) if beside.suffix in (".yaml", ".yml") else file.space)
+    except SpecificationError as error:
+        raise _pointing(error, document, "space") from error
+
+
+def _pointing(error: SpecificationError, document: YamlDocument, key: str) -> SpecificationError:
+    """Return the error of a file that a key names: about the key where there is no such file."""
+    is_of_name = error.path is None or isinstance(error, UnreadableFileError)
+    where = f"{error.path}: " if error.path is not None else ""
+    return document.error(f"{where}{error.problem}", key) if is_of_name else error
 
 
 def _narrowed(file: NodeFile, space: SearchSpace) -> SearchSpace:

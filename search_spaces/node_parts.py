@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -26,11 +26,31 @@ PhaseName = Literal[
     "stop",
 ]
 """The phases of a launch in their order, by the names that runners give them."""
-RungName = Literal["probe", "full"]
+PHASES: tuple[str, ...] = get_args(PhaseName)
+RungName = Literal["probe", "dummy", "full"]
 Component = Literal["step", "compute", "communication", "draft", "acceptance"]
 Seconds = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
+NEEDED_FACTS = ("device", "num_ranks", "engine_version")
+"""Without these no study can be planned on a node."""
+DEVICES = ("cuda", "cpu")
+MOST_RANKS = 4096
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
+
+
+def fact_problems(facts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the facts that every study needs, by name (empty where one is missing)."""
+    for name in NEEDED_FACTS:
+        value = facts.get(name)
+        if value is None:
+            yield "", f"'{name}' is missing"
+        elif name == "num_ranks":
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_RANKS:
+                yield name, f"must be a whole number from 1 to {MOST_RANKS}"
+        elif not isinstance(value, str):
+            yield name, "must be a text"
+        elif name == "device" and value not in DEVICES:
+            yield name, f"must be one of {', '.join(DEVICES)}"
 
 
 class Wanted(SpaceModel):
@@ -43,7 +63,10 @@ class Wanted(SpaceModel):
     @model_validator(mode="before")
     @classmethod
     def _list_is_values(cls, written: object) -> object:
-        return {"values": written} if isinstance(written, list | tuple) else written
+        found = {"values": written} if isinstance(written, list | tuple) else written
+        if isinstance(found, Mapping) and isinstance(values := found.get("values"), list):
+            return {**found, "values": tuple(values)}  # strict: a list of Python is no tuple
+        return found
 
     @model_validator(mode="after")
     def _asks_for_one_kind(self) -> Wanted:
@@ -188,6 +211,8 @@ class Durations(SpaceModel):
 
     full: Mapping[PhaseName, Seconds]
     probe: Mapping[PhaseName, Seconds] = Field(default_factory=dict)
+    dummy: Mapping[PhaseName, Seconds] | None = None
+    """Of a launch with made-up weights and few layers; by default it follows from `full`."""
     serve_s: Seconds | None = None
     """Seconds of serving all levels; by default what the workload's requests take at the modelled speed."""
     requests: Annotated[int, Field(ge=1)] = 16
@@ -209,7 +234,8 @@ class PlantedExit(SpaceModel):
 
 
 def _text_lines(written: object) -> object:
-    return written.splitlines() if isinstance(written, str) else written
+    lines = written.splitlines() if isinstance(written, str) else written
+    return tuple(lines) if isinstance(lines, list) else lines  # strict: a list of Python is no tuple
 
 
 class PlantedFailure(Conditional):
@@ -224,8 +250,8 @@ class PlantedFailure(Conditional):
     log: Annotated[tuple[str, ...], BeforeValidator(_text_lines)] = Field(min_length=1)
     """The lines that the engine leaves, root first or wherever the engine prints it."""
     exit: PlantedExit = PlantedExit(code=1)
-    rung: RungName = "full"
-    """Cheapest rung at which it shows."""
+    rung: RungName | None = None
+    """Cheapest rung at which it shows; none given: a dummy launch where reason and phase do not hang on the weights."""
     probability: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Below 1 it is flaky: launches of the same assignment fail now and then."""
     blames: tuple[str, ...] | None = None

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import csv
-import json
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
 from search_spaces.assignment import Assignment, Scalar, assignment_key
-from search_spaces.errors import SpecificationError, plain_message
-from search_spaces.loader import load_space
+from search_spaces.errors import SpecificationError
+from search_spaces.files import read_text
+from search_spaces.loader import check_space, load_space
 from search_spaces.node_answers import geometric_mean
 from search_spaces.node_model import LEVELS, with_defaults, without_probes
-from search_spaces.node_parts import PhaseName, PlantedExit, RungName, Seconds
+from search_spaces.node_parts import PhaseName, PlantedExit, Seconds, fact_problems
 from search_spaces.scalar import StrictScalar
 from search_spaces.space import SearchSpace
 from search_spaces.switches import SpaceModel
+from search_spaces.table_files import MAX_BYTES, InLine, csv_rows, json_lines, parsed
 
 NOT_RECORDED = "not recorded: the table holds no trial of this assignment"
 RATE = "tok_per_s@"
 """Column of a CSV file for the tokens per second at the concurrency level that follows."""
 NO_PARAMETER = ("rung", "pass_us", "calls_per_pass", "reason", "phase", "seconds", "log", "blames")
-Model = TypeVar("Model", bound=BaseModel)
+FIGURES = ("seconds", "pass_us", "calls_per_pass")
 
 
 class RecordedLevel(SpaceModel):
@@ -52,7 +53,7 @@ class RecordedTrial(SpaceModel):
     """One line of a table: an assignment, and what came of it."""
 
     assignment: Mapping[str, StrictScalar]
-    rung: RungName = "full"
+    rung: Literal["probe", "full"] = "full"
     seconds: Seconds = 0.0
     """From the request to the end of the clean-up."""
     phase_s: Mapping[PhaseName, Seconds] = Field(default_factory=dict)
@@ -122,57 +123,84 @@ def load_table(path: Path) -> RecordedNode:
     Raises:
         SpecificationError: with file and line, for anything that is wrong in it.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecificationError(f"cannot be read: {error}", path=path) from error
+    text = read_text(path, MAX_BYTES)
     node = _from_csv(path, text) if path.suffix == ".csv" else _from_lines(path, text)
     if not any(trial.rung == "full" for trial in node.trials):
-        raise SpecificationError("no launch of the full rung is recorded", path=path)
+        raise SpecificationError("no launch of the full rung is recorded", path=path, line=text.count("\n") or 1)
     return node
 
 
 def _from_lines(path: Path, text: str) -> RecordedNode:
-    rows = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
-    if not rows:
-        raise SpecificationError("the file is empty", path=path)
-    head = _parsed(path, rows[0][0], _json(path, *rows[0]), TableHead)
-    space = load_space(head.space) if isinstance(head.space, str) else _parsed(path, 1, head.space, SearchSpace)
+    rows = json_lines(path, text)
+    first, content = next(rows, (1, None))
+    if content is None:
+        raise SpecificationError("the file is empty", path=path, line=first)
+    head = parsed(path, first, content, TableHead)
+    space = _space_of_head(path, first, head)
     trials = []
-    for number, line in rows[1:]:
-        trial = _parsed(path, number, _json(path, number, line), RecordedTrial)
+    for number, row in rows:
+        trial = parsed(path, number, row, RecordedTrial)
         _check(path, number, trial, space)
         trials.append(trial)
     facts = {**head.facts, "hostname": f"modelled:{head.node}"}
     return RecordedNode(head.node, _narrowed(path, space, trials), facts, tuple(trials))
 
 
+def _space_of_head(path: Path, line: int, head: TableHead) -> SearchSpace:
+    for name, problem in fact_problems(head.facts):
+        raise InLine(path, line, "facts").error(problem, name)
+    if not isinstance(head.space, str):
+        source = InLine(path, line, "space")
+        space = parsed(path, line, head.space, SearchSpace, "space")
+        check_space(source, space)
+        return space
+    try:
+        return load_space(head.space)
+    except SpecificationError as error:
+        raise SpecificationError(error.problem, path=path, line=line, key="space") from error
+
+
 def _from_csv(path: Path, text: str) -> RecordedNode:
     """A row a trial. Columns: the parameters, tok_per_s@LEVEL, and what else `NO_PARAMETER` lists."""
-    rows = list(csv.DictReader(text.splitlines()))
-    columns = list(rows[0]) if rows else []
-    names = [name for name in columns if name and name not in NO_PARAMETER and not name.startswith(RATE)]
-    if not names or None in columns:
-        raise SpecificationError("needs a first line with the parameters' names, and rows of as many cells", path=path)
-    trials = [_parsed(path, number, _row(row, names), RecordedTrial) for number, row in enumerate(rows, start=2)]
+    rows = list(csv_rows(path, text))
+    names = [name for name in rows[0][1] if name not in NO_PARAMETER and not name.startswith(RATE)] if rows else []
+    if not names:
+        problem = "needs a first line with the parameters' names, and rows of as many cells"
+        raise SpecificationError(problem, path=path, line=1)
+    trials = [parsed(path, number, _row(path, number, row, names), RecordedTrial) for number, row in rows]
     facts = {"device": "cpu", "num_ranks": 1, "engine_version": "recorded", "hostname": f"modelled:{path.stem}"}
     return RecordedNode(path.stem, _space_of(path, names, trials), facts, tuple(trials))
 
 
-def _row(row: Mapping[str, str], names: Iterable[str]) -> dict[str, Any]:
+def _row(path: Path, line: int, row: Mapping[str, str], names: Iterable[str]) -> dict[str, Any]:
     levels = [
-        {"concurrency": int(column.removeprefix(RATE)), "tok_per_s": float(text)}
+        {
+            "concurrency": _number(path, line, column, column.removeprefix(RATE), int),
+            "tok_per_s": _number(path, line, column, text, float),
+        }
         for column, text in row.items()
-        if column.startswith(RATE) and column.removeprefix(RATE).isdigit() and text
+        if column.startswith(RATE) and text
     ]
     found: dict[str, Any] = {"assignment": {name: _scalar(row[name]) for name in names}, "levels": levels}
-    found |= {name: row[name] for name in ("rung", "seconds", "pass_us", "calls_per_pass") if row.get(name)}
+    found |= {name: row[name] for name in ("rung",) if row.get(name)}
+    found |= {name: _number(path, line, name, row[name], float) for name in FIGURES if row.get(name)}
     if row.get("reason"):
         lines = {"log": row["log"].splitlines()} if row.get("log") else {}
         blames = {"blames": row["blames"].split()} if row.get("blames") else {}
         phase = {"phase": row["phase"]} if row.get("phase") else {}
         found["failure"] = {"reason": row["reason"], **phase, **lines, **blames}
     return found
+
+
+def _number(path: Path, line: int, column: str, text: str, kind: type[float]) -> float:
+    try:
+        number = kind(text)
+    except ValueError as error:
+        problem = f"{text!r} is no {'whole ' * (kind is int)}number"
+        raise SpecificationError(problem, path=path, line=line, key=column) from error
+    if not math.isfinite(number):
+        raise SpecificationError(f"{text!r} is no finite number", path=path, line=line, key=column)
+    return number
 
 
 def _space_of(path: Path, names: Iterable[str], trials: Sequence[RecordedTrial]) -> SearchSpace:
@@ -188,7 +216,7 @@ def _space_of(path: Path, names: Iterable[str], trials: Sequence[RecordedTrial])
             "flag": name.replace("_", "-"),
             "seen_by_probe": any(trial.rung == "probe" for trial in trials),
         }
-    return _parsed(path, 1, {"engine": "replay", "parameters": parameters}, SearchSpace)
+    return parsed(path, 1, {"engine": "replay", "parameters": parameters}, SearchSpace)
 
 
 def _narrowed(path: Path, space: SearchSpace, trials: Sequence[RecordedTrial]) -> SearchSpace:
@@ -204,7 +232,7 @@ def _narrowed(path: Path, space: SearchSpace, trials: Sequence[RecordedTrial]) -
     try:
         return with_defaults(space, first).narrowed({}, {name: values for name, values in missing.items() if values})
     except SpecificationError as error:
-        raise SpecificationError(error.problem, path=path) from error
+        raise SpecificationError(error.problem, path=path, line=1) from error
 
 
 def _check(path: Path, number: int, trial: RecordedTrial, space: SearchSpace) -> None:
@@ -216,31 +244,16 @@ def _check(path: Path, number: int, trial: RecordedTrial, space: SearchSpace) ->
         raise SpecificationError(error.problem, path=path, line=number, key=error.key or "assignment") from error
 
 
-def _json(path: Path, number: int, line: str) -> object:
-    try:
-        return json.loads(line)
-    except ValueError as error:
-        raise SpecificationError(f"not JSON: {error}", path=path, line=number) from error
-
-
-def _parsed(path: Path, number: int, data: object, model: type[Model]) -> Model:
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise SpecificationError(plain_message(first["msg"]), path=path, line=number, key=key) from error
-
-
 def _scalar(text: str) -> Scalar:
     """Return a cell as a number, true or false where it reads like one."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for kind in (int, float):
         try:
-            return kind(text)
+            number = kind(text)
         except ValueError:
             continue
+        return number if math.isfinite(number) else text
     return text
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import Field
 
 from search_spaces.assignment import Assignment, Facts, Scalar, is_one_of
-from search_spaces.errors import SpecificationError, nearest
+from search_spaces.errors import MOST_NAME_CHARS, SpecificationError, listed, nearest, shortened
 from search_spaces.narrowing import restricted, within
 from search_spaces.parameter import Parameter
 from search_spaces.relation import Relation
@@ -25,6 +25,9 @@ class SearchSpace(SpaceModel):
     relations: tuple[Relation, ...] = ()
     baseline: Mapping[str, StrictScalar] = Field(default_factory=dict)
     """What turns an assignment into the baseline, e.g. no speculation."""
+    draft_lengths: tuple[str, ...] = ()
+    """Parameters that say how many tokens are drafted for each verify pass: the first one that is active counts. None
+    given: the numbers that the baseline sets to 0."""
     fallbacks: tuple[Mapping[str, StrictScalar], ...] = ()
     """Safer settings, added one after the other when the engine's default does not work."""
 
@@ -37,6 +40,20 @@ class SearchSpace(SpaceModel):
     def probe_parameters(self) -> tuple[str, ...]:
         """Names of the parameters that a probe can tell apart."""
         return tuple(name for name, parameter in self.parameters.items() if parameter.seen_by_probe)
+
+    @property
+    def draft_length_names(self) -> tuple[str, ...]:
+        """Names of the parameters that say how many tokens are drafted, the one that counts first."""
+        zeros = (name for name, value in self.baseline.items() if value == 0 and not isinstance(value, bool))
+        return self.draft_lengths or tuple(zeros)
+
+    def num_drafted(self, assignment: Mapping[str, Scalar], facts: Facts) -> int | None:
+        """Return how many tokens an assignment drafts for each verify pass, 0 as the baseline, None if nobody says."""
+        if self.normalise({**assignment, **self.baseline}, facts) == self.normalise(assignment, facts):
+            return 0
+        active = (name for name in self.draft_length_names if self.parameters[name].is_active(assignment, facts))
+        values = [value for name in active if isinstance(value := assignment[name], int)]
+        return int(values[0]) if values else None
 
     @property
     def env_names(self) -> dict[str, str]:
@@ -122,8 +139,10 @@ class SearchSpace(SpaceModel):
         for candidate in domain:
             if is_one_of(value, (candidate,)) or (isinstance(value, str) and value_text(candidate) == value.lower()):
                 return candidate
-        shown = ", ".join(value_text(candidate) for candidate in domain)
-        raise SpecificationError(f"{value!r} is not one of its values: {shown}", key=name)
+        shown = listed(value_text(candidate) for candidate in domain)
+        raise SpecificationError(
+            f"{shortened(repr(value), MOST_NAME_CHARS)} is not one of its values: {shown}", key=name
+        )
 
     def narrowed(self, pins: Mapping[str, Scalar], excludes: Mapping[str, tuple[Scalar, ...]]) -> SearchSpace:
         """Return the space with some parameters pinned to one value and some values taken out.

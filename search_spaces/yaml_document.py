@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import re
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,10 +12,13 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from search_spaces.errors import SpecificationError, nearest, plain_message
+from search_spaces.files import read_text
+from search_spaces.yaml_shape import PlainLoader, check_shape, unreadable_line
 
 Model = TypeVar("Model", bound=BaseModel)
 Location = tuple[str | int, ...]
 MAX_BYTES = 2**20  # nobody writes a megabyte of YAML by hand; a larger file is a mistake or an attack
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 class YamlDocument:
@@ -22,9 +27,9 @@ class YamlDocument:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: dict[Location, int] = {}
-        self.data = self._parse(self._read())
         self.place: Location = ()
         """Where in its file this part stands; errors name keys from the top of the file."""
+        self.data = self._parse(read_text(path, MAX_BYTES))
 
     def part(self, *location: str | int) -> YamlDocument:
         """Return what stands at `location` as a document of its own, whose errors still point into this file."""
@@ -43,48 +48,41 @@ class YamlDocument:
             found.data = {name: value for name, value in self.data.items() if name != key}
         return found
 
-    def _read(self) -> str:
-        try:
-            with self.path.open("rb") as file:
-                content = file.read(MAX_BYTES + 1)  # a device or a pipe has no size that could be asked for
-            if len(content) > MAX_BYTES:
-                raise SpecificationError("larger than 1 MiB: this is not a specification file", path=self.path)
-            return content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise SpecificationError(f"not UTF-8 text ({error.reason})", path=self.path) from error
-        except OSError as error:
-            raise SpecificationError(f"cannot be read: {error.strerror}", path=self.path) from error
-
     def _parse(self, text: str) -> object:
         try:
-            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=yaml.SafeLoader)):
-                raise SpecificationError("aliases (*name) are not allowed here: write the value out", path=self.path)
-            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            check_shape(text, self.path)
+            root = yaml.compose(text, Loader=PlainLoader)
             if root is None:
-                raise SpecificationError("the file is empty", path=self.path)
+                raise SpecificationError("the file is empty", path=self.path, line=1)
             self._note_lines(root, ())
             return self._construct(root)
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            raise SpecificationError(
+                "not valid YAML: a character that no text has", path=self.path, line=line
+            ) from error
         except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
+            mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
             problem = " ".join(str(getattr(error, "problem", None) or error).split())
             raise SpecificationError(
-                f"not valid YAML: {problem}", path=self.path, line=mark.line + 1 if mark else None
+                f"not valid YAML: {problem}", path=self.path, line=mark.line + 1 if mark else 1
             ) from error
-        except RecursionError as error:
-            raise SpecificationError("nested too deeply for a specification file", path=self.path) from error
 
     def _construct(self, root: yaml.Node) -> object:
         try:
-            return yaml.SafeLoader("").construct_document(root)
+            return PlainLoader("").construct_document(root)
         except yaml.YAMLError:
             raise
-        except (ValueError, OverflowError) as error:  # for example the date 2026-02-30, or a number of 5,000 digits
-            raise SpecificationError(f"a value cannot be read: {error}", path=self.path) from error
+        except (ValueError, OverflowError) as error:  # for example a number of 5,000 digits
+            line = unreadable_line(root)
+            raise SpecificationError(f"a value cannot be read: {error}", path=self.path, line=line) from error
 
     def _note_lines(self, node: yaml.Node, location: Location) -> None:
         self.lines.setdefault(location, node.start_mark.line + 1)
         if isinstance(node, yaml.MappingNode):
             self._note_mapping(node, location)
+        elif isinstance(node, yaml.ScalarNode) and _NO_TEXT.search(node.value):
+            raise self.error("a character that no text has: NUL, or half of one", *location)
         elif isinstance(node, yaml.SequenceNode):
             for index, item in enumerate(node.value):
                 self._note_lines(item, (*location, index))
@@ -92,7 +90,10 @@ class YamlDocument:
     def _note_mapping(self, node: yaml.MappingNode, location: Location) -> None:
         seen: set[str] = set()
         for key, value in node.value:
-            name = str(key.value)
+            if not isinstance(key, yaml.ScalarNode):
+                line = key.start_mark.line + 1
+                raise SpecificationError("a key must be one word", path=self.path, line=line)
+            name = key.value
             if name in seen:  # YAML would silently keep the last one
                 raise SpecificationError(
                     "the key stands here twice", path=self.path, line=key.start_mark.line + 1, key=name
@@ -122,8 +123,8 @@ class YamlDocument:
                 line=self.lines.get((), 1),
                 key=".".join(map(str, self.place)),
             )
-        try:
-            return model.model_validate(self.data)
+        try:  # as JSON: strict, so that no number is taken for true, and a list of YAML is a tuple all the same
+            return model.model_validate_json(json.dumps(self.data), strict=True)
         except ValidationError as error:
             errors = error.errors()
             # A misspelt key is the cause of the missing one beside it, so it is named first.

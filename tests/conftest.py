@@ -1,8 +1,12 @@
-"""Settings of all tests: Hypothesis draws the same examples each time, and no example has a deadline."""
+"""Settings of all tests: Hypothesis draws the same examples each time, and no example has a deadline. And services."""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
+
+from tests.support.services import mlflow_server, postgres, postgres_url
+
+__all__ = ["mlflow_server", "postgres", "postgres_url"]
 
 settings.register_profile(
     "default",

@@ -16,7 +16,7 @@ from agent.classify.registry import RULES
 from agent.classify.rule import SILENT, Rule
 from agent.classify.verdict import Case, failure_of, scanner
 from agent.outcome import Outcome, OutcomeKind
-from runners import Exit, Phase, RunRecord
+from runners import Exit, Phase, RunRecord, StoppedEarly
 
 _MAX_STACK_BYTES = 1 << 20
 _INTERRUPTED_CAUSES = ("cancelled", "lost")
@@ -35,6 +35,10 @@ def classify(
     """
     if record.exit.cause in _INTERRUPTED_CAUSES:
         return Outcome(kind=OutcomeKind.INTERRUPTED, note=f"the launch was {record.exit.cause}; it says nothing")
+    if record.measurement is not None and record.measurement.stopped is not None and _ended_well(record):
+        return _slower(record.measurement.stopped)
+    if record.not_probed is not None:
+        return Outcome(kind=OutcomeKind.NOT_PROBED, note=record.not_probed)
     value = _objective(record) if _ended_well(record) else None
     if value is not None:
         return Outcome(kind=OutcomeKind.MEASURED, value=value, note=_stop_note(record))
@@ -46,6 +50,14 @@ def classify(
         names=dict(env_names or {}),
     )
     return Outcome(kind=OutcomeKind.FAILED, failure=failure_of(case, rules))
+
+
+def _slower(stopped: StoppedEarly) -> Outcome:
+    words = (
+        f"stopped after {stopped.requests} requests at concurrency {stopped.concurrency}: at most "
+        f"{stopped.ceiling:.1f} tok/s, below {stopped.below:.1f} it is clearly slower; {stopped.saved_s:.0f} s saved"
+    )
+    return Outcome(kind=OutcomeKind.SLOWER, value=stopped.estimate, note=words)
 
 
 def _ended_well(record: RunRecord) -> bool:
@@ -63,13 +75,13 @@ def _stop_note(record: RunRecord) -> str:
 
 
 def _objective(record: RunRecord) -> float | None:
-    """The record's figure, or None where it has none that can be used."""
+    """The record's figure, or None where it has none that can be used; its seconds at a rung that measures nothing."""
     if record.probe is not None:
         figures: tuple[float, ...] = (record.probe.pass_us,)
     elif record.measurement is not None:
         figures = tuple(level.output_tok_per_s for level in record.measurement.levels)
     else:
-        figures = ()
+        figures = (record.wall_s,) if record.passed else ()
     if not figures or not all(math.isfinite(figure) and figure > 0 for figure in figures):
         return None
     return math.exp(math.fsum(math.log(figure) for figure in figures) / len(figures))

@@ -59,6 +59,7 @@ class Collector:
         self._phase_line: LogLine | None = None
         self._num_starts = 0
         self._is_stop_asked = False
+        self._asked_in_line = 0
 
     def wants(self, found: Iterable[int]) -> bool:
         """Return whether a text in which these patterns were found may hold something new."""
@@ -104,7 +105,7 @@ class Collector:
             elif index < self._ends.ready:
                 self._note_start(index)
             else:
-                self._is_stop_asked = True
+                self._is_stop_asked, self._asked_in_line = True, line.number
                 self._done.add(index)
 
     def _enter(self, phase: Phase, line: StreamLine) -> None:
@@ -139,7 +140,8 @@ class Collector:
                 self._done.add(index)
 
     def _holds(self, rule: Rule, index: int, line: StreamLine, above: Sequence[bytes]) -> bool:
-        if self._is_stop_asked and rule.priority <= Priority.WRAPPER:
+        is_later = self._is_stop_asked and line.number > self._asked_in_line
+        if is_later and rule.priority <= Priority.WRAPPER:
             self._done.add(index)
             return False
         if len(self._hits.get(rule.code, ())) >= MAX_HITS_PER_RULE:

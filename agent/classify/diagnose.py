@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from agent.classify.evidence import LogEvidence
 from agent.classify.log_stream import ByteSource, stream_blocks
@@ -45,6 +46,7 @@ def diagnose(
         names: Parameter by environment variable or option, from a search space.
         rules: The rules to judge by.
     """
+    rules = _unwatched(rules)
     log = scanner(rules).scan(stream_blocks(source, max_bytes))
     phase = log.phase or Phase.SPAWN
     case = Case(
@@ -65,6 +67,12 @@ def diagnose(
     if log.phase is None:
         return Diagnosis(unknown(case), phase, "nothing in the log is known as a failure, or as a launch of an engine")
     return Diagnosis(failure_of(case, rules), phase, _unfinished(exit_code))
+
+
+@cache
+def _unwatched(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """The rules without those that need somebody who watched: here, whoever ended the launch may have meant it."""
+    return tuple(rule for rule in rules if not rule.needs_watch)
 
 
 def _unfinished(exit_code: int | None) -> str:

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from agent.classify.log_stream import ByteSource
@@ -39,17 +38,25 @@ def open_log(name: str) -> Iterator[OpenedLog]:
     if name == STANDARD_INPUT:
         yield OpenedLog(sys.stdin.buffer, None)
         return
-    path = Path(name)
     try:
-        file = path.open("rb")
+        file = open(name, "rb", opener=_without_waiting)  # noqa: SIM115 (closed below)
     except OSError as error:
-        raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
+        raise UsageError(f"LOG {name}: cannot be read: {error.strerror}") from error
     with file:
-        yield _opened(file)
+        yield _opened(file, name)
 
 
-def _opened(file: BinaryIO) -> OpenedLog:
+def _without_waiting(name: str, flags: int) -> int:
+    """Open without waiting for the other end of a pipe that nobody holds; reading waits as always."""
+    descriptor = os.open(name, flags | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def _opened(file: BinaryIO, name: str) -> OpenedLog:
     status = os.fstat(file.fileno())
+    if stat.S_ISCHR(status.st_mode) and not file.isatty():
+        raise UsageError(f"LOG {name}: cannot be read: a device, not a log")
     if not stat.S_ISREG(status.st_mode):
         return OpenedLog(file, None)
     is_compressed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC

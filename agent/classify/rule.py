@@ -98,6 +98,8 @@ class Rule:
     """For a rule without a line: one of these must match the stacks that were taken of the silent launch."""
     reads_benign: bool = False
     """True where a harmless line is evidence together with the exit facts."""
+    needs_watch: bool = False
+    """True for evidence that counts only where the launch was watched, so that it is known that nobody here did it."""
     is_catch_all: bool = False
     """True for a rule that takes any exception: it does not count on a line that another rule knows."""
     depends_on: tuple[str, ...] = ()

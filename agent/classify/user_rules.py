@@ -50,6 +50,15 @@ def load_rules(path: Path, known: tuple[Rule, ...] = RULES) -> tuple[Rule, ...]:
     Raises:
         SpecificationError: The file is wrong; its text names file, line and key.
     """
+    return with_user_rules(read_rules(path, known), known)
+
+
+def read_rules(path: Path, known: tuple[Rule, ...] = RULES) -> tuple[UserRule, ...]:
+    """Return the rules of the file, checked against each other and against the known ones.
+
+    Raises:
+        SpecificationError: The file is wrong; its text names file, line and key.
+    """
     document = YamlDocument(path)
     found = document.validate(RuleFile).rules
     taken = {rule.code for rule in known} | {rule.name for rule in known}
@@ -59,7 +68,13 @@ def load_rules(path: Path, known: tuple[Rule, ...] = RULES) -> tuple[Rule, ...]:
             if label in taken:
                 raise document.error(f"'{label}' is taken by another rule", "rules", index, key)
             taken.add(label)
-    return (*known, *(_as_rule(rule) for rule in found))
+    return found
+
+
+def with_user_rules(users: tuple[UserRule, ...], known: tuple[Rule, ...] = RULES) -> tuple[Rule, ...]:
+    """Return the known rules and the user's; of the same code, which a later version may have taken, the user's."""
+    codes = {rule.code for rule in users}
+    return (*(rule for rule in known if rule.code not in codes), *(_as_rule(rule) for rule in users))
 
 
 def _check_patterns(document: YamlDocument, index: int, rule: UserRule) -> None:

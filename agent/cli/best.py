@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import click
 
 from agent.cli.options import home_option, json_option, storage_option, study_argument
 
+FORMS = ("sh", "env", "yaml", "compose", "k8s", "json")
+"""Written down here too, since `--help` must not import what writes them."""
 
-@click.command()
+
+@click.command(epilog="Example: agent best --export sh > serve.sh")
 @study_argument
+@click.option("--export", "form", type=click.Choice(FORMS), help="Print it as a file to take away, without secrets.")
+@click.option("--image", help="Container image for compose and k8s.  [default: the engine makers' own]")
 @json_option
 @storage_option
 @home_option
-def command(study: str | None, as_json: bool, storage: str | None, home: str | None) -> None:
+def command(
+    study: str | None, form: str | None, image: str | None, as_json: bool, storage: str | None, home: str | None
+) -> None:
     """Show the best configuration of STUDY (by default the last one), its gain, and the command that repeats it."""
+    from agent.cli.schedule import print_schedule
     from agent.cli.screen import make_console, print_command, print_indented
     from agent.errors import NothingWorksError
     from agent.home import Home
     from agent.reading import read_study
     from agent.report import headline, reproduce_command
+    from agent.schedule_report import schedule_commands, schedule_json
 
     reading = read_study(Home.find(home), study, storage)
     summary = reading.summary
     if summary.best is None:
         raise NothingWorksError(f"study {summary.study} has measured nothing yet")
+    if form is not None:
+        from agent.export import export, takeaway
+
+        taken = takeaway(summary, summary.best, reading.history.runner, reading.store.manifest, image)
+        click.echo(export(taken, form), nl=False)
+        return
     line = reproduce_command(reading.history.runner, summary.best.first, reading.store.manifest)
+    told, manifest = summary.schedule, reading.store.manifest
+    commands = None if told is None else schedule_commands(told, reading.history.runner, manifest)
     if as_json:
         content = {
             "study": summary.study,
@@ -36,10 +54,23 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
             "assignment": summary.best.assignment,
             "values": list(summary.best.values),
             "mean": summary.best.mean,
-            "unit": "output tokens per second, geometric mean over the concurrency levels",
+            "unit": "; ".join(goal.unit for goal in summary.goals),
+            "front": [
+                {
+                    "trials": [trial.number for trial in found.arm.trials],
+                    "assignment": found.arm.assignment,
+                    "figures": dict(zip((goal.name for goal in summary.goals), found.figures, strict=True)),
+                    "keeps_limits": found.keeps_limits,
+                }
+                for found in summary.front
+            ],
             "baseline": list(summary.baseline.values) if summary.baseline else None,
             "gain": summary.gain,
+            "interval": [found.low, found.high] if (found := summary.comparison) else None,
             "verdict": summary.verdict,
+            "noise": found.spread.sd if found else None,
+            "drift": asdict(summary.drift) if summary.drift else None,
+            "schedule": schedule_json(summary.schedule, commands) if summary.schedule else None,
             "command": line,
         }
         click.echo(json.dumps(content))
@@ -48,3 +79,5 @@ def command(study: str | None, as_json: bool, storage: str | None, home: str | N
     for text in headline(summary)[1:]:
         print_indented(console, text, 0)
     print_command(console, "repeat it with:", line)
+    if commands is not None and not summary.modelled:
+        print_schedule(commands, console)

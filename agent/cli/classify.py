@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from runners import LogLine
 
 
-@click.command()
+@click.command(epilog="Example: agent classify server.log")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG…")
 @click.option("--exit-code", type=int, help="How the launch ended; negative, or above 128, for a signal.")
 @click.option("--rules", "rules_file", metavar="FILE", help="YAML file with rules of your own.")
@@ -38,15 +38,14 @@ def command(logs: tuple[str, ...], exit_code: int | None, rules_file: str | None
 
 
 def _rules(rules_file: str | None) -> tuple[Rule, ...]:
-    from pathlib import Path
-
     from agent.classify import RULES
 
     if rules_file is None:
         return RULES
-    from agent.classify.user_rules import load_rules
+    from agent.classify.user_rules import with_user_rules
+    from agent.study_rules import rules_of_file
 
-    return load_rules(Path(rules_file))
+    return with_user_rules(rules_of_file(rules_file))
 
 
 def _diagnose(log: str, exit_code: int | None, rules: tuple[Rule, ...]) -> Diagnosis:

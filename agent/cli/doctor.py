@@ -14,23 +14,35 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from agent.doctor import EngineCheck, ValueCheck
+    from agent.interference import Interference
     from agent.node_checks import NodeCheck
+    from agent.spec import StudySpec
 
 ENGINES = ("torch", "sglang", "vllm")
 
 
-@click.command()
+@click.command(epilog="Example: agent doctor --engine vllm --engine-python ~/vllm")
 @click.option("--engine", type=click.Choice(ENGINES), help="Look at this engine only.  [default: all]")
 @click.option("--engine-python", metavar="PATH", help="Python (or folder) of the environment that holds the server.")
 @click.option("--model", metavar="MODEL", help="Model of a server: what it can do decides as well.")
 @click.option("--draft", metavar="MODEL", help="Draft model of a server.")
 @click.option("--tp", type=int, help="Ranks of the engine.  [default: every GPU; 2 without a GPU]")
 @click.option("--device", type=click.Choice(["cuda", "cpu"]), help="Where the ranks run.  [default: GPUs if any]")
+@click.option("--interference", is_flag=True, help="Launch and measure: what does a trial do to a neighbour here?")
 @json_option
 @home_option
 @click.pass_context
-def command(context: click.Context, /, engine: str | None, as_json: bool, home: str | None, **given: Any) -> None:
-    """Say what this node and its engines can use, what is missing, and how to get it. Nothing is launched.
+def command(
+    context: click.Context,
+    /,
+    engine: str | None,
+    interference: bool,
+    as_json: bool,
+    home: str | None,
+    **given: Any,
+) -> None:
+    """Say what this node and its engines can use, what is missing, and how to get it. Nothing is launched, but with
+    --interference, which measures what two trials at the same time do to each other and keeps it in the state folder.
 
     Exit code 4 when the engine (without --engine: every one of them) cannot be used here.
     """
@@ -40,11 +52,15 @@ def command(context: click.Context, /, engine: str | None, as_json: bool, home: 
     from agent.doctor import examine
     from agent.errors import NodeUnusableError
     from agent.home import Home
+    from agent.interference import known
     from agent.node_checks import node_checks
     from agent.spec import load_spec
 
     options = {name: value for name, value in given.items() if value is not None}
     console = make_console()
+    if interference:
+        _measure(load_spec(None, {name: options[name] for name in ("tp", "device") if name in options}), home, as_json)
+        return
     checks: list[EngineCheck] = []
     facts: dict[str, object] = {}
     for name in (engine,) if engine else ENGINES:
@@ -53,14 +69,42 @@ def command(context: click.Context, /, engine: str | None, as_json: bool, home: 
             check, of_engine = examine(load_spec(None, {"engine": name, **kept}))
         checks.append(check)
         facts = of_engine if check.is_usable or not facts else facts
+    measured = [each for each in known(Home.find(home)) if each.node == facts.get("hostname")]
     node = node_checks(facts, Home.find(home), [Path(check.python).parent for check in checks if check.python])
     if as_json:
-        click.echo(json.dumps(_as_json(facts, node, checks)))
+        neighbours = [_neighbour(each) for each in measured]
+        click.echo(json.dumps({**_as_json(facts, node, checks), "interference": neighbours}))
     else:
         _print(facts, node, checks, console)
+        for each in measured:
+            console.print(f"\n{_neighbour_words(each)}", soft_wrap=True)
     is_usable = any(check.is_usable for check in checks)
     if not is_usable or any(each.is_needed and not each.is_there for each in node):
         context.exit(NodeUnusableError.exit_code)
+
+
+def _measure(spec: StudySpec, home: str | None, as_json: bool) -> None:
+    """Run the interference test and print what it says."""
+    from agent.cli.screen import make_console, print_indented
+    from agent.home import Home
+    from agent.interference_run import run_interference_test
+
+    console = make_console()
+    with console.status("launching the torch engine alone and side by side"):
+        found = run_interference_test(spec, Home.find(home))
+    if as_json:
+        click.echo(json.dumps(_neighbour(found)))
+        return
+    print_indented(console, _neighbour_words(found), 0)
+
+
+def _neighbour(found: Interference) -> dict[str, object]:
+    return {**found.model_dump(mode="json"), "is_within_noise": found.is_within_noise}
+
+
+def _neighbour_words(found: Interference) -> str:
+    when = f"{found.measured_at:%Y-%m-%d}"
+    return f"side by side, {found.num_ranks} {found.device} ranks, measured on {when}: {found.words()}"
 
 
 def _as_json(facts: dict[str, object], node: list[NodeCheck], checks: list[EngineCheck]) -> dict[str, object]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.campaign import PAUSED_BY_THE_USER
 from agent.cli.blocks import print_dead_ends
+from agent.cli.schedule import print_schedule
 from agent.cli.screen import print_command, print_indented
 from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, NothingWorksError, StorageError
 from agent.home import Home
 from agent.mirror.tracking import default_artifact_root, default_tracking_uri, ui_command
 from agent.reasons import Reason
 from agent.report import headline, reproduce_command
+from agent.schedule_report import schedule_commands
 from agent.session import Ended
 from agent.store.manifest import Manifest
 from agent.summary import summarise
@@ -32,6 +35,8 @@ def finish(ended: Ended, manifest: Manifest, tracking_uri: str, home: Home, cons
     if summary.best is not None:
         line = reproduce_command(ended.history.runner, summary.best.first, manifest)
         print_command(console, "repeat the best with:", line)
+    if summary.schedule is not None and not summary.modelled:
+        print_schedule(schedule_commands(summary.schedule, ended.history.runner, manifest), console)
     _print_mirror(ended, tracking_uri, home, console)
     return _exit_code(ended, manifest, console)
 
@@ -52,6 +57,7 @@ def _exit_code(ended: Ended, manifest: Manifest, console: Console) -> int:
     console.print(f"\ngo on with: agent resume {manifest.settings.name}", style="bold")
     if ended.stop.node_unusable:
         return NodeUnusableError.exit_code
-    if ended.stop.why.startswith(Reason.DISK_FULL.value):
+    if ended.stop.storage_failed or ended.stop.why.startswith(Reason.DISK_FULL.value):
         return StorageError.exit_code
-    return 0 if "time budget" in ended.stop.why else INTERRUPTED_EXIT_CODE
+    is_as_asked = ended.stop.why == PAUSED_BY_THE_USER or "time budget" in ended.stop.why
+    return 0 if is_as_asked else INTERRUPTED_EXIT_CODE

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST_LABELS = 3
 
 
-@click.command()
+@click.command(epilog="Example: agent explain '#12'; agent explain p3")
 @click.argument("trial")
 @click.option("--study", help="Study.  [default: the last one]")
 @json_option
@@ -29,7 +29,7 @@ def command(trial: str, study: str | None, as_json: bool, storage: str | None, h
     from agent.home import Home
     from agent.reading import read_study
 
-    history = read_study(Home.find(home), study, storage).history
+    history = read_study(Home.find(home), study, storage).history_with(trial)
     explained = explain(history, find_trial(history, trial))
     if as_json:
         click.echo(json.dumps(_content(explained), indent=2, ensure_ascii=False))
@@ -68,6 +68,7 @@ def _content(explained: TrialExplanation) -> dict[str, object]:
         "log": record.log_path if record else None,
         "dead_ends": [found.id for found in explained.taught],
         "refuted": [found.id for found in explained.refuted],
+        "contradictions": [each.model_dump(mode="json") for each in explained.contradictions],
         "causes": [{"conditions": each.conditions, "share": each.share} for each in explained.causes],
         "cures": [
             {
@@ -94,6 +95,7 @@ def _lines(explained: TrialExplanation) -> list[str]:
     ]
     lines += [f"  taught: dead end {found.id} ({found.state.value}): {found}" for found in explained.taught]
     lines += [f"  refuted: dead end {found.id}: {found}" for found in explained.refuted]
+    lines += [f"  rungs disagree: {each}" for each in explained.contradictions]
     if explained.causes:
         lines += ["  may have caused it:", *(f"    {each.share:>4.0%}  {each.conditions}" for each in explained.causes)]
     if explained.cures:
@@ -112,7 +114,8 @@ def _ending(explained: TrialExplanation) -> list[str]:
         return ["  still running"]
     failure = outcome.failure
     if failure is None:
-        return [f"  {outcome.kind.value}" + (f": {outcome.value:.1f}" if outcome.value is not None else "")]
+        said = f"{outcome.value:.1f}" if outcome.value is not None else outcome.note
+        return [f"  {outcome.kind.value.replace('_', ' ')}" + (f": {said}" if said else "")]
     lines = [f"  {outcome.kind.value}: {failure.reason.value} in phase {failure.phase.value}"]
     lines += [f"    line {failure.decisive.number}: {failure.decisive.text.strip()}"] if failure.decisive else []
     lines += [f"    blamed: {', '.join(failure.blames)}"] if failure.blames else []

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
+LONGEST_MESSAGE = 1400
 COMMANDS = {
     "search": "search",
     "resume": "resume",
@@ -15,22 +18,34 @@ COMMANDS = {
     "best": "best",
     "deadends": "deadends",
     "explain": "explain",
+    "report": "report",
+    "ui": "ui",
     "sync": "sync",
     "try": "try_assignment",
+    "pause": "pause",
     "classify": "classify",
+    "reclassify": "reclassify",
     "doctor": "doctor",
+    "completion": "completion",
+    "probe": "probe",
 }
 SUMMARIES = {
     "search": "Search for the best configuration of a node.",
-    "resume": "Go on with an interrupted study, or give a finished one more budget.",
+    "resume": "Go on with an interrupted study, or give it more budget.",
     "status": "Show how far a study is.",
     "best": "Show the best configuration and the command that repeats it.",
     "deadends": "Show what cannot work on this node, and why.",
     "explain": "Explain one trial: why it failed, what it taught, what would help.",
+    "report": "Write what was found into one HTML file, and as Markdown.",
+    "ui": "Show every trial in MLflow, on this host only.",
     "sync": "Make MLflow equal to the study's storage.",
     "try": "Launch exactly this assignment next.",
+    "pause": "Let a running search finish what runs, then leave.",
     "classify": "Say why a launch failed, from its log.",
+    "reclassify": "Judge stored failures again, after a rule improved.",
     "doctor": "Say what this node and its engines can use, and what is missing.",
+    "completion": "Print the shell's completion script.",
+    "probe": "Time every collective that this node offers.",
 }
 
 
@@ -53,6 +68,11 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(SUMMARIES.items()))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the group's own words."""
+        with _printable_usage():
+            return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -67,9 +87,11 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what is wrong with the input or the node ends as one message and an exit code."""
         from agent.errors import INTERRUPTED_EXIT_CODE, AgentError, UsageError
+        from agent.private_files import private_files
 
         try:
-            return super().invoke(ctx)
+            with private_files(), _printable_usage():
+                return super().invoke(ctx)
         except ValueError as error:
             from search_spaces.errors import SpecificationError
 
@@ -82,9 +104,25 @@ class LazyGroup(click.Group):
             _fail("interrupted; nothing that was closed is lost: go on with `agent resume`", INTERRUPTED_EXIT_CODE)
 
 
+@contextmanager
+def _printable_usage() -> Iterator[None]:
+    """What somebody typed is shown without what moves a terminal's cursor; click repeats it as it is."""
+    try:
+        yield
+    except click.UsageError as error:
+        raise click.UsageError(_shown(error.format_message()), error.ctx) from error
+
+
 def _fail(message: str, exit_code: int) -> None:
-    click.echo(f"Error: {message}", err=True)
+    click.echo(f"Error: {_shown(message)}", err=True)
     sys.exit(exit_code)
+
+
+def _shown(message: str) -> str:
+    from agent.redaction import redact_text
+    from search_spaces.errors import printable, shortened
+
+    return shortened(printable(redact_text(message)), LONGEST_MESSAGE)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -7,13 +7,18 @@ import click
 from agent.cli.options import home_option, storage_option, study_argument
 
 
-@click.command()
+@click.command(epilog="Example: agent resume --budget 60")
 @study_argument
 @click.option("--budget", type=click.IntRange(min=1), help="New budget in launches, for a study that is to go on.")
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h.")
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
 @click.option("--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at the same time.")
+@click.option("--accept-interference", is_flag=True, help="Allow that though unmeasured.")
 @click.option("--take-over", is_flag=True, help="Run it although its owner on another host cannot be seen.")
+@click.option(
+    "--accept-environment", is_flag=True, help="Go on although GPU, driver, CUDA, engine or model files changed."
+)
+@click.option("--rules", metavar="FILE", help="Rules of your own from now on, in the place of the study's.")
 @storage_option
 @home_option
 @click.pass_context
@@ -24,7 +29,10 @@ def command(
     time_budget: str | None,
     ray_address: str | None,
     trials_per_node: int,
+    accept_interference: bool,
     take_over: bool,
+    accept_environment: bool,
+    rules: str | None,
     storage: str | None,
     home: str | None,
 ) -> None:
@@ -33,18 +41,25 @@ def command(
     from agent.cli.screen import make_console
     from agent.errors import UsageError
     from agent.home import Home
+    from agent.interference import check_parallel
+    from agent.resumption import check_environment, study_to_resume
     from agent.session import SessionOptions, run_session
     from agent.spec import seconds_of
     from agent.store.study_store import BUDGET
-    from agent.studies import open_study
+    from agent.study_rules import rules_of_file, store_rules
 
     place, console = Home.find(home), make_console()
     try:
         time_budget_s = seconds_of(time_budget) if time_budget else None
     except ValueError as error:
         raise click.BadParameter(f"{time_budget!r}: {error}", param_hint="--time-budget") from error
-    store, tracking_uri = open_study(place, study, storage)
+    own_rules = rules_of_file(rules) if rules else None
+    store, tracking_uri = study_to_resume(place, study, storage, budget, console)
+    changed = check_environment(store, console, accept=accept_environment)
     place.create()
+    facts = store.manifest.facts
+    if not accept_interference and ray_address is None and not store.manifest.settings.engine.node_model:
+        check_parallel(place, trials_per_node, facts)
     if budget is not None:
         spent = sum(trial.counts for trial in store.trials())
         if budget < spent:
@@ -52,7 +67,9 @@ def command(
                 f"--budget {budget}: {spent} launches of study {store.name} are closed already: ask for more"
             )
         store.set_attribute(BUDGET, budget)
+    if own_rules is not None:
+        store_rules(store, own_rules)
     place.remember(store.name, store.url, tracking_uri)
-    options = SessionOptions(tracking_uri, ray_address, trials_per_node, time_budget_s, take_over)
+    options = SessionOptions(tracking_uri, ray_address, trials_per_node, time_budget_s, take_over, changed)
     ended = run_session(store, place, options, console)
     context.exit(finish(ended, store.manifest, tracking_uri, place, console))

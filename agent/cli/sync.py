@@ -6,8 +6,11 @@ import click
 
 from agent.cli.options import home_option, json_option, storage_option, study_argument
 
+SLOW_S = 30.0
+"""How long a server may take to say that it is alive: a repair has time, unlike a search."""
 
-@click.command()
+
+@click.command(epilog="Example: agent sync")
 @study_argument
 @click.option("--tracking-uri", help="MLflow server or store.  [default: the study's]")
 @json_option
@@ -20,7 +23,7 @@ def command(study: str | None, tracking_uri: str | None, as_json: bool, storage:
 
     from agent.errors import AgentError, UsageError
     from agent.home import Home
-    from agent.mirror.client import MirrorError
+    from agent.mirror.client import MirrorError, wait_for_slow_servers
     from agent.mirror.tracking import check_tracking_uri
     from agent.reading import read_study
     from agent.session import make_mirror
@@ -29,7 +32,8 @@ def command(study: str | None, tracking_uri: str | None, as_json: bool, storage:
     place = Home.find(home)
     reading = read_study(place, study, storage)
     uri = tracking_uri or reading.tracking_uri
-    if (problem := check_tracking_uri(uri)) is not None:
+    wait_for_slow_servers()
+    if (problem := check_tracking_uri(uri, SLOW_S)) is not None:
         raise UsageError(f"{problem} Start the server, or name another with --tracking-uri.")
     status = status_of(reading.store, reading.history)
     try:

@@ -7,7 +7,7 @@ import click
 from agent.cli.options import home_option, storage_option
 
 
-@click.command(name="try")
+@click.command(name="try", epilog="Example: agent try nccl_algo=allreduce:tree cuda_graph_max_bs=64")
 @click.argument("values", nargs=-1, required=True, metavar="NAME=VALUE…")
 @click.option("--study", help="Study.  [default: the last one]")
 @storage_option

@@ -102,11 +102,9 @@ def _suspects(suspicion: Suspicion) -> tuple[str, ...]:
     best = tuple(condition.parameter for condition in suspicion.best.conditions)
     if suspicion.failed.failure.policy is Policy.DEAD_AT_ONCE and set(best) == suspicion.failed.blames:
         return best
+    least = LEAST_SHARE * sum(each.share for each in suspicion.explanations)  # the rest of one is chance
     named = {
-        condition.parameter
-        for each in suspicion.explanations
-        if each.share >= LEAST_SHARE
-        for condition in each.conditions
+        condition.parameter for each in suspicion.explanations if each.share >= least for condition in each.conditions
     }
     return tuple(name for name in suspicion.failed.seen.visible if name in named)
 

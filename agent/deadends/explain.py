@@ -19,7 +19,7 @@ from agent.deadends.strikes import folded
 from agent.reasons import Policy
 from search_spaces import Conjunction
 
-SIZE_PRIOR = (1.0, 0.04, 0.005)
+SIZE_PRIOR = (1.0, 0.08, 0.01)
 """Of one condition, two, three: each further one multiplies the conjunctions there are, and few of them are real."""
 PLENTY = 10
 """Failures that one or two conditions cover from which only these and one more are looked at."""

@@ -24,8 +24,16 @@ _DEFAULTS = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 """Set in this process unless the user set them: a server that is down must cost seconds, not MLflow's minutes."""
+_PATIENT = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "60", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3"}
+"""The same where somebody waits for MLflow to be made equal, whatever it takes."""
 _NOISY = ("mlflow.store.db.utils", "mlflow.utils.rest_utils", "alembic", "urllib3.connectionpool")
 _REFUSED = frozenset({"INVALID_PARAMETER_VALUE", "BAD_REQUEST"})
+
+
+def wait_for_slow_servers() -> None:
+    """Let calls take long from now on: a repair has time, unlike a search. What the user set stays."""
+    for name, value in _PATIENT.items():
+        os.environ.setdefault(name, value)
 
 
 class MirrorError(Exception):
@@ -47,6 +55,9 @@ class TrackingClient(Protocol):
 
     def restore_experiment(self, experiment_id: str) -> None:
         """Take a deleted experiment out of the bin."""
+
+    def set_experiment_tag(self, experiment_id: str, key: str, value: str) -> None:
+        """Set a tag of an experiment."""
 
     def search_runs(
         self,

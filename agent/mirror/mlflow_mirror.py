@@ -17,6 +17,7 @@ from agent.mirror import schema
 from agent.mirror.client import TrackingClient, connect, log_batch, translated_errors
 from agent.mirror.files import MAX_FILE_BYTES, stage
 from agent.mirror.found import FoundRun, found_run, keep_best, written_run
+from agent.mirror.prepared_view import TAG, prepared_view
 from agent.mirror.runs import run_of
 from agent.mirror.snapshot import MirroredRun, StudySnapshot
 from agent.mirror.study_run import end_of, study_run_of
@@ -74,6 +75,12 @@ class MlflowMirror:
         """Id of the study's experiment; empty before the first call that reaches MLflow."""
         return self._experiment_id
 
+    def experiment_of(self, study: str) -> str | None:
+        """Return the id of the experiment that a study is mirrored to, or None where it never was; creates nothing."""
+        with translated_errors(self.tracking_uri):
+            experiment = self._client.get_experiment_by_name(study)
+            return str(experiment.experiment_id) if experiment is not None else None
+
     def open_study(self, snapshot: StudySnapshot) -> None:
         """Get ready to mirror trials as they close: the experiment, the parent run, and what is there already.
 
@@ -112,6 +119,7 @@ class MlflowMirror:
                     counts[self._bring(run)] += 1
                     wanted.add(run.key)
             removed += self._remove(key for key in list(self._runs) if key not in wanted)
+            self._prepare_view(snapshot.study)
         return SyncReport(**counts, removed=removed, experiment_id=self._experiment_id)
 
     @property
@@ -119,6 +127,12 @@ class MlflowMirror:
         if self._given_client is None:
             self._given_client = connect(self.tracking_uri)
         return self._given_client
+
+    def _prepare_view(self, study: str) -> None:
+        """Let the page that opens the study show its trials with their reasons."""
+        view = prepared_view()
+        if self._client.get_experiment_by_name(study).tags.get(TAG) != view:
+            self._client.set_experiment_tag(self._experiment_id, TAG, view)
 
     def _load(self, study: str) -> int:
         """Find the study's experiment and runs; return how many duplicates were removed."""

@@ -15,7 +15,7 @@ EXPERIMENT_KIND, KIND = "mlflow.experimentKind", "custom_model_development"
 
 TRIAL_TAGS = frozenset(
     {"kind", "stage", "outcome", "reason", "phase", "rung", "rule", "dead_end", "decisive_line", "blames"}
-    | {"assignment", "node", "refutes"}
+    | {"assignment", "node", "refutes", "epoch"}
 )
 STUDY_TAGS = frozenset({"verdict"})
 PREFIXES = ("scope.", "fact.", "best.", "count.")

@@ -36,6 +36,8 @@ class StudySnapshot:
     """Number of the best trial."""
     gain: float | None = None
     """Objective of the best assignment divided by the baseline's: 1.25 is 25 % more."""
+    interval: tuple[float, float] | None = None
+    """Ends of the interval of that ratio."""
     verdict: str = ""
     """`gain`, `no gain` or `not separable within the budget`; empty while the study runs."""
     status: StudyStatus

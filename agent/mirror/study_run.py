@@ -11,7 +11,7 @@ from agent.mirror import schema
 from agent.mirror.runs import command_line
 from agent.mirror.snapshot import MetricPoint, MirroredRun, RunStatus, StudySnapshot, StudyStatus
 from agent.mirror.values import flatten, metric, milliseconds, param_values, plain, pretty_json, storable, tag_values
-from agent.outcome import OutcomeKind
+from agent.outcome import LAUNCH_ENDS
 from agent.redaction import redact_text
 from agent.store.trial import Trial
 
@@ -59,20 +59,29 @@ def _tags(snapshot: StudySnapshot, best: Trial | None) -> dict[str, str]:
     if snapshot.probes:
         tags[schema.TABLES] = json.dumps([{"path": PROBES_FILE, "type": "table"}])
     if best:
-        tags |= {"best.trial": str(best.number), "best.gain": _gain(snapshot), "best.command": _command(best)}
+        tags |= {
+            "best.trial": str(best.number),
+            "best.gain": _gain(snapshot),
+            "best.interval": _interval(snapshot),
+            "best.command": _command(best),
+        }
         tags |= {f"best.{name}": plain(value) for name, value in best.work.resolved.items()}
     return tag_values(tags)
 
 
 def _counts(snapshot: StudySnapshot) -> dict[str, int]:
     kinds = Counter(trial.outcome.kind for trial in snapshot.trials if trial.is_closed and trial.outcome)
-    counts = {kind.value: kinds[kind] for kind in OutcomeKind}
+    counts = {kind.value: kinds[kind] for kind in LAUNCH_ENDS}
     in_flight = sum(not trial.is_closed for trial in snapshot.trials)
     return {**counts, "in_flight": in_flight, "probes": len(snapshot.probes)}
 
 
 def _gain(snapshot: StudySnapshot) -> str:
     return f"{snapshot.gain:.4f}" if snapshot.gain is not None else ""
+
+
+def _interval(snapshot: StudySnapshot) -> str:
+    return "{:.4f} to {:.4f}".format(*snapshot.interval) if snapshot.interval is not None else ""
 
 
 def _command(best: Trial) -> str:
@@ -85,6 +94,7 @@ def _note(snapshot: StudySnapshot, best: Trial | None) -> str:
     lines = [f"**{head}**", counts]
     if best:
         gain = f", {snapshot.gain:.2f}× the baseline" if snapshot.gain is not None else ""
+        gain += " ({:.2f}× to {:.2f}×)".format(*snapshot.interval) if gain and snapshot.interval else ""
         values = ", ".join(f"{name}={plain(value)}" for name, value in best.work.resolved.items())
         lines += [f"Best: trial #{best.number}{gain}", f"    {values}", f"    {_command(best)}"]
     lines.append(
@@ -95,7 +105,10 @@ def _note(snapshot: StudySnapshot, best: Trial | None) -> str:
 
 def _metrics(snapshot: StudySnapshot, best: Trial | None) -> list[MetricPoint]:
     value = best.outcome.value if best and best.outcome else None
-    return metric("gain", snapshot.gain) + metric("objective", value)
+    low, high = snapshot.interval or (None, None)
+    ends = metric("gain_low", low) + metric("gain_high", high)
+    saved_s = sum(trial.saved_s for trial in snapshot.trials)
+    return metric("gain", snapshot.gain) + ends + metric("objective", value) + metric("saved_s", saved_s)
 
 
 def _texts(snapshot: StudySnapshot) -> dict[str, str]:
@@ -109,7 +122,7 @@ def _texts(snapshot: StudySnapshot) -> dict[str, str]:
 def _table(probes: tuple[Trial, ...]) -> str:
     """The form that MLflow's view shows as a table: column names, then rows."""
     names = sorted({name for probe in probes for name in probe.work.resolved})
-    columns = ["number", "stage", "rung", "outcome", "pass_us", "reason", "decisive_line", "wall_s", *names]
+    columns = ["number", "stage", "rung", "outcome", "pass_us", "reason", "decisive_line", "wall_s", "note", *names]
     rows = [_row(probe, names) for probe in probes]
     return storable(redact_text(json.dumps({"columns": columns, "data": rows}, indent=1, ensure_ascii=False)))
 
@@ -127,5 +140,6 @@ def _row(probe: Trial, names: list[str]) -> list[object]:
         failure.reason.value if failure else "",
         redact_text(failure.decisive.text.strip()) if failure and failure.decisive else "",
         record.wall_s if record else None,
+        redact_text(outcome.note) if outcome else "",
         *(work.resolved.get(name) for name in names),
     ]

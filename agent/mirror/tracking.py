@@ -11,6 +11,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+from agent.mirror.prepared_view import VIEW
 from agent.redaction import redact_url
 
 _DATABASES = frozenset({"sqlite", "postgresql", "mysql", "mssql"})
@@ -59,14 +60,29 @@ def check_tracking_uri(uri: str, timeout_s: float = _CHECK_TIMEOUT_S) -> str | N
     )
 
 
+def ui_page(experiment_id: str) -> str:
+    """Return the part of an address that opens a study's runs as prepared; else MLflow opens with pages on chats."""
+    return f"#/experiments/{experiment_id}/runs?workflowType=machine_learning&viewStateShareKey={VIEW}"
+
+
+def is_server(tracking_uri: str) -> bool:
+    """Return whether a tracking address is a server, which shows its view itself."""
+    return urlsplit(tracking_uri).scheme in _SERVERS
+
+
+def ui_arguments(tracking_uri: str, artifact_root: str | None, port: int) -> list[str]:
+    """Return the arguments of the `mlflow` command that shows a store, on this host only."""
+    words = ["ui", "--backend-store-uri", tracking_uri]
+    words += ["--default-artifact-root", artifact_root] if artifact_root else []
+    return [*words, "--host", "127.0.0.1", "--port", str(port)]
+
+
 def ui_command(tracking_uri: str, experiment_id: str, artifact_root: str | None = None) -> str:
     """Return what to type to see the study, and its page; with a server there is nothing to start."""
-    page = f"#/experiments/{experiment_id}/runs?workflowType=machine_learning"  # else it opens with pages on chats
-    if urlsplit(tracking_uri).scheme in _SERVERS:
+    page = ui_page(experiment_id)
+    if is_server(tracking_uri):
         return f"{redact_url(tracking_uri).rstrip('/')}/{page}"
-    words = ["mlflow", "ui", "--backend-store-uri", redact_url(tracking_uri)]
-    words += ["--default-artifact-root", artifact_root] if artifact_root else []
-    words += ["--host", "127.0.0.1", "--port", str(UI_PORT)]
+    words = ["mlflow", *ui_arguments(redact_url(tracking_uri), artifact_root, UI_PORT)]
     return f"{shlex.join(words)}   # then open http://127.0.0.1:{UI_PORT}/{page}"
 
 

@@ -1,64 +1,76 @@
-"""Step 7: repeats of the baseline and the best few, interleaved, since a single run crowns the luckiest."""
+"""Step 7: repeats of the baseline and the best few, interleaved, since a single run crowns the luckiest.
+
+A repeat is a fresh launch, since the larger part of the noise lies between launches. Who leads is decided by what every
+launch says together (`standing`); the repeats go to the leader, to whoever may still be better by something that
+matters, and to the baseline until the verdict is clear. Whoever has the fewest launches comes next, and among equals
+the order is drawn from the study's seed, so that no time of day meets one contender only.
+"""
 
 from __future__ import annotations
 
-import math
-
+from agent.propose import baselines
 from agent.propose.history import ATTEMPTS, History
-from agent.propose.improve import Improvement
-from agent.store.trial import Kind, Work
+from agent.propose.standing import Standing
+from agent.store.trial import Work
+from agent.verdict import EARLY_LEVEL, Verdict
 
 BEST = 3
-SEPARATED = 2.0
-"""Standard errors between two means that are told apart."""
-MOST_REPEATS = 2
-"""Launches of each of two contenders after which a difference that still does not show is too small to matter."""
+"""Contenders besides the baseline."""
+MATTERS = 0.01
+"""Expected gain of one contender over the leader, as a share of the objective, below which it need not be looked at."""
+LEAST_REPEATS = 2
+"""Repeats of the leader in any case: one alone says nothing of the spread."""
 
 
 def reserved(history: History) -> int:
-    """Return how many launches at the end of the budget are kept for repeats."""
-    return int(history.settings.contender_share * history.budget)
+    """Return how many launches at the end of the budget are kept for repeats; early ones of the baseline are some."""
+    share = int(history.settings.contender_share * history.budget)
+    return max(0, share - len(baselines.repeats(history, history.baseline_key)))
 
 
-def propose(history: History) -> Work | None:
-    """Return one more launch of a contender that is not separated from the best yet, or None when all are.
-
-    The best and the baseline get a second launch in any case; a third and more only where the noise asks for it.
-    """
-    if not history.ranking:
+def propose(history: History, standing: Standing) -> Work | None:
+    """Return one more launch of a contender that is not told apart yet, or None where nothing is open."""
+    leader = standing.leader(standing.reliable)
+    if leader is None:
         return None
-    best, *others = Improvement(history).expected_ranking()[:BEST]
-    rivals = [key for key in (*others, history.baseline_key) if key is not None and key != best]
-    unclear = [key for key in rivals if not _is_separated(history, best, key)]
-    wanted = [key for key in (best, history.baseline_key) if key is not None and _launches(history, key) < 2]
-    return _fewest(history, wanted or ([best, *unclear] if unclear else []))
+    missing = LEAST_REPEATS - len(standing.repeats(leader))
+    if missing >= history.budget - history.spent:  # the last launches are the leader's
+        return _fewest(history, [leader])
+    return _fewest(history, _wanted(history, standing, leader))
 
 
-def any_repeat(history: History) -> Work | None:
+def any_repeat(history: History, standing: Standing) -> Work | None:
     """Return one more launch of the contender with the fewest, where nothing else is left to do."""
-    return _fewest(history, [key for key in (*history.ranking[:BEST], history.baseline_key) if key is not None])
+    by_worth = sorted(standing.reliable, key=lambda key: (-standing.worth(key), key))
+    return _fewest(history, [*by_worth[:BEST], *([history.baseline_key] if history.baseline_key else [])])
+
+
+def _wanted(history: History, standing: Standing, leader: str) -> list[str]:
+    baseline = history.baseline_key
+    others = [key for key in standing.reliable if key not in (leader, baseline)]
+    gains = {key: standing.expected_gain(key, leader) for key in others}
+    rivals = [key for key in sorted(gains, key=lambda key: (-gains[key], key))[: BEST - 1] if gains[key] > MATTERS]
+    wanted = [leader, *rivals] if rivals else []
+    if len(standing.repeats(leader)) < LEAST_REPEATS:
+        wanted.append(leader)
+    challenger = standing.leader(others) if leader == baseline else leader
+    if baseline is not None and challenger is not None and not _is_clear(standing, challenger):
+        wanted += [challenger, baseline]
+    return wanted
+
+
+def _is_clear(standing: Standing, key: str) -> bool:
+    found = standing.comparisons(EARLY_LEVEL).get(key)
+    return found is not None and found.verdict is not Verdict.NOT_SEPARABLE
 
 
 def _fewest(history: History, keys: list[str]) -> Work | None:
-    works = [_next_repeat(history, key) for key in dict.fromkeys(keys)]
+    works = [baselines.next_repeat(history, key, "contender") for key in dict.fromkeys(keys)]
     open_ = [work for work in works if history.interruptions[work.identity] < ATTEMPTS]
-    return min(open_, key=lambda work: _launches(history, work.key), default=None)
+    draw = history.random("contenders")
+    order = {work.key: (_launches(history, work.key), draw.random()) for work in open_}
+    return min(open_, key=lambda work: order[work.key], default=None)
 
 
 def _launches(history: History, key: str) -> int:
     return sum(trial.work.key == key for trial in history.launches)
-
-
-def _is_separated(history: History, best: str, other: str) -> bool:
-    """Return whether noise does not explain the difference, or so many launches do not show one that it is small."""
-    numbers = [len(history.values[key]) for key in (best, other)]
-    gap = math.log(history.mean(best) / history.mean(other))
-    error = history.noise_sd * math.sqrt(sum(1 / number for number in numbers))
-    return gap > SEPARATED * error or min(numbers) >= MOST_REPEATS
-
-
-def _next_repeat(history: History, key: str) -> Work:
-    launched = [trial for trial in history.launches if trial.work.key == key]
-    repeats = sum(trial.work.kind is Kind.REPEAT for trial in launched)
-    first = next(trial for trial in launched if trial.is_measured)
-    return first.work.again(Kind.REPEAT, repeats, "contender")

@@ -44,7 +44,13 @@ def _works(history: History, rung: Rung) -> Iterator[Work]:
 
 
 def _rung(history: History, found: DeadEnd, escape: Escape) -> Rung:
-    return escape_rung(found, escape, history.space) if Rung.PROBE in history.runner.rungs else Rung.FULL
+    """The cheapest rung that can tell; what a probe could not look at, a launch has to show."""
+    about = f"escape of {found.id}"
+    unseen = (probe.work.resolved for probe in history.probes if probe.is_not_probed and probe.work.about == about)
+    is_unseen = any(all(is_one_of(each[name], (value,)) for name, value in escape.instead.items()) for each in unseen)
+    if is_unseen or Rung.PROBE not in history.rungs:
+        return Rung.FULL
+    return escape_rung(found, escape, history.space)
 
 
 def _is_sure(found: DeadEnd) -> bool:

@@ -86,7 +86,7 @@ def _known_to_work(history: History) -> dict[str, list[Scalar]]:
     """Return the values of each parameter with which something worked, at any rung that can tell."""
     found: dict[str, dict[str, Scalar]] = defaultdict(dict)
     for trial in (*history.trials, *history.probes):
-        if trial.is_measured:
+        if trial.works:
             is_probe = trial.work.rung is Rung.PROBE
             for name in history.space.probe_parameters if is_probe else history.space.parameters:
                 found[name][repr(trial.work.resolved[name])] = trial.work.resolved[name]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from agent.deadends.observation import trial_label
 from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
-from agent.propose import audits, collectives, experiment_points, thresholds
+from agent.propose import audits, collectives, experiment_points, prices, thresholds
 from agent.propose.expectation import Expectation, likely_causes
 from agent.propose.history import History
 from agent.propose.second_launch import LARGEST_SHARE
@@ -43,6 +43,15 @@ def at_probe_rung(history: History) -> tuple[Work, ...]:
     wanted = itertools.chain.from_iterable(step(history, Rung.PROBE) for step in STEPS)
     works = {work.identity: work for work in wanted}
     return tuple(works.values())[: min(collectives.BATCH, collectives.room(history))]
+
+
+def at_dummy_rung(history: History) -> tuple[Work, ...]:
+    """Return one launch with dummy weights that the map asks for, or nothing: it costs no launch of the budget."""
+    is_busy = any(not check.is_closed for check in history.checks)
+    if is_busy or Rung.DUMMY not in history.rungs or prices.room(history, Rung.DUMMY) <= 0:
+        return ()
+    work = next(propose(history, Rung.DUMMY), None)
+    return () if work is None else (work,)
 
 
 def early_launch(history: History) -> Work | None:
@@ -102,7 +111,8 @@ def _is_limit(suspicion: Suspicion) -> bool:
 
 def _spent(history: History) -> tuple[Counter[str], Counter[str]]:
     """Return how many experiments were run on each failure, and on all that look like it."""
-    trials = [trial for trial in (*history.launches, *history.probes) if trial.counts or not trial.is_closed]
+    everything = (*history.launches, *history.probes, *history.checks)
+    trials = [trial for trial in everything if trial.counts or not trial.is_closed]
     signatures = {stage_of(trial_label(trial)): signature for trial, signature in _failures(trials)}
     stages = [trial.work.stage for trial in trials if trial.work.about and trial.work.stage in signatures]
     return Counter(stages), Counter(signatures[stage] for stage in stages)
@@ -116,14 +126,14 @@ def _failures(trials: Iterable[Trial]) -> Iterator[tuple[Trial, str]]:
 
 def _signatures_of_confirmed(history: History) -> list[str]:
     """Return what the oldest failure of each confirmed dead end of this study looks like."""
-    looks = {trial_label(trial): look for trial, look in _failures((*history.trials, *history.probes))}
+    looks = {trial_label(trial): look for trial, look in _failures((*history.trials, *history.probes, *history.checks))}
     return [looks[found.support[0]] for found in history.atlas.confirmed if found.support and found.support[0] in looks]
 
 
 def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
     """Return the probe that tells whether a launch's failure shows there too, or None: known, or not to be expected."""
     visible, failed = history.space.probe_parameters, suspicion.failed.seen
-    if failed.rung is Rung.PROBE or Rung.PROBE not in history.runner.rungs or not visible:
+    if failed.rung in (Rung.RESOLVE, Rung.PROBE) or Rung.PROBE not in history.rungs or not visible:
         return None
     likely = (
         cause for cause in likely_causes(suspicion) if all(each.parameter in visible for each in cause.conditions)
@@ -139,7 +149,7 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
 
 
 def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation) -> Work | None:
-    about, kind = suspicion.failed.failure.reason.value, Kind.PROBE if rung is Rung.PROBE else Kind.CONFIRM
+    about, kind = suspicion.failed.failure.reason.value, Kind.CONFIRM if rung is Rung.FULL else Kind.PROBE
     ranked: dict[str, tuple[float, int, Assignment]] = {}
     vain = _num_in_vain(history, suspicion)
     for order, candidate in enumerate(experiment_points.candidates(history, suspicion, rung)):
@@ -150,7 +160,7 @@ def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expec
     for worth, _, point in sorted(ranked.values(), key=lambda row: row[:2]):
         if -worth < LEAST_WORTH:
             break
-        work = history.admit(point, kind, _stage(suspicion), base=history.base, about=about)
+        work = history.admit(point, kind, _stage(suspicion), base=history.base, about=about, rung=rung)
         if work is not None and work.resolved == point:
             return work
     return None
@@ -177,7 +187,8 @@ def _stage(suspicion: Suspicion) -> str:
 def _num_in_vain(history: History, suspicion: Suspicion) -> int:
     """Return how many experiments on a failure ended by another reason, and told nothing."""
     stage, reason = _stage(suspicion), suspicion.failed.failure.reason
-    run = (trial.outcome for trial in (*history.launches, *history.probes) if trial.work.stage == stage)
+    everything = (*history.launches, *history.probes, *history.checks)
+    run = (trial.outcome for trial in everything if trial.work.stage == stage)
     ended = (outcome.failure for outcome in run if outcome is not None)
     return sum(failure is not None and failure.reason is not reason for failure in ended)
 

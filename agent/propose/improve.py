@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import islice, repeat
 
+from agent.effects import rewritten
 from agent.propose import second_launch
 from agent.propose.communication import Communication
+from agent.propose.drafting import Drafting
 from agent.propose.history import History
 from agent.propose.risk import Risk
-from agent.propose.surrogate import Seen, Surrogate
+from agent.propose.surrogate import Beforehand, Seen, Surrogate, together
 from agent.store.trial import Kind, Work
 from search_spaces import Assignment, assignment_key
 
-EFFECT, COLLECTIVES_EFFECT = 0.15, 0.03
-"""Expected size of one value's effect on the objective, as a share of it, and of what a probe has settled."""
+EFFECT, COLLECTIVES_EFFECT, DRAFT_EFFECT = 0.15, 0.05, 0.03
+"""Expected size of one value's effect on the objective, as a share of it, of what a probe has settled, and of a draft
+length whose effect is worked out."""
+DIGITS = 9
+"""Decimals of an expected improvement that count: what only rounding tells apart must not depend on the machine."""
 BEST_ROWS, LATEST_ROWS = 60, 60
 """Measured assignments that the process is fitted to in a long study."""
 BREADTH, DEPTH = 3, 4
@@ -34,12 +39,15 @@ def propose(history: History) -> Work | None:
     """Return the next launch, or None where nothing was measured yet or nothing is left to try."""
     if history.incumbent is None:
         return None
+    replaced = None
     for candidate in Improvement(history).ranked():
         if (failed := second_launch.once_failed(history, candidate)) is not None:
             return failed
-        if (work := history.admit(candidate, Kind.SEARCH, "expected to improve", base=history.incumbent)) is not None:
+        work = history.admit(candidate, Kind.SEARCH, "expected to improve", base=history.incumbent)
+        if work is not None and work.resolved == candidate:
             return work
-    return None
+        replaced = replaced or work  # something else would run: it is worth what that is worth, not what was asked for
+    return replaced
 
 
 @dataclass(frozen=True)
@@ -67,15 +75,25 @@ class Improvement:
 
     def expected_ranking(self) -> list[str]:
         """Return the keys of the measured assignments, best expectation first: a lucky launch alone is not believed."""
+        expected = self.expectations()
+        return sorted(expected, key=lambda key: (-expected[key][0], key))
+
+    def expectations(self) -> dict[str, tuple[float, float]]:
+        """Return key → mean and standard deviation of the logarithm of what each measured assignment is worth."""
         expected = self._surrogate.expect([row.assignment for row in self._rows], [row.known for row in self._rows])
         keys = [assignment_key(row.assignment) for row in self._rows]
-        by_mean = sorted(zip(expected.mean, keys, strict=True), key=lambda row: (-row[0], row[1]))
-        return [key for _, key in by_mean]
+        rows = zip(keys, expected.mean, expected.sd, strict=True)
+        return {key: (float(mean), float(sd)) for key, mean, sd in rows if key in self.history.measured}
 
     def _changes(self, start: Assignment) -> dict[str, Assignment]:
-        space, facts = self.history.space, self.history.facts
-        points = (space.normalise(change, facts) for change in space.single_changes(start))
+        points = map(self._as_it_runs, self.history.space.single_changes(start))
         return {assignment_key(point): point for point in points}
+
+    def _as_it_runs(self, candidate: Assignment) -> Assignment:
+        """Return a candidate without what the engine was seen to replace: a value that does nothing is no new value."""
+        space, facts = self.history.space, self.history.facts
+        point, replaced = rewritten(space.normalise(candidate, facts), self.history.silent_rewrites)
+        return space.normalise(point, facts) if replaced else point
 
     def _best_first(self, points: Mapping[str, Assignment]) -> Iterator[str]:
         """Yield keys by worth; the chance to work is only looked at where the improvement alone would be enough."""
@@ -94,10 +112,10 @@ class Improvement:
         keys = [key for key in points if key not in self._promises]
         if keys:
             wanted = [points[key] for key in keys]
-            expected = self._surrogate.expect(wanted, self._communication.effects(wanted))
+            expected = self._surrogate.expect(wanted, self._known(wanted))
             gains = expected.mean - self._bar
             for key, gain, sd in zip(keys, gains, expected.sd, strict=True):
-                self._promises[key] = _expected_improvement(float(gain), float(sd))
+                self._promises[key] = round(_expected_improvement(float(gain), float(sd)), DIGITS)
 
     def _chance(self, key: str, point: Assignment) -> float:
         if key not in self._chances:
@@ -117,19 +135,39 @@ class Improvement:
         return Communication(self.history)
 
     @cached_property
+    def _drafting(self) -> Drafting:
+        return Drafting(self.history)
+
+    def _known(self, points: Sequence[Assignment]) -> list[Beforehand]:
+        communication = self._communication
+        return together(communication.effects(points), communication.coupled(points), self._drafting.effects(points))
+
+    @cached_property
     def _surrogate(self) -> Surrogate:
-        return Surrogate(self.history.space, self._effects, self._rows, self.history.noise_sd)
+        """The process; launches in flight count as measured as expected, so that nobody proposes their neighbours."""
+        space, noise_sd = self.history.space, self.history.noise_sd
+        measured = Surrogate(space, self._effects, self._rows, noise_sd)
+        if not self._in_flight:
+            return measured
+        known = self._known(self._in_flight)
+        expected = measured.expect(self._in_flight, known).mean
+        rows = (Seen(*row) for row in zip(self._in_flight, map(math.exp, expected), repeat(1), known, strict=False))
+        return Surrogate(space, self._effects, [*self._rows, *rows], noise_sd)
+
+    @cached_property
+    def _in_flight(self) -> list[Assignment]:
+        points = {trial.work.key: trial.work.resolved for trial in self.history.launches if not trial.is_closed}
+        return [point for key, point in points.items() if key not in self.history.measured]
 
     @property
     def _effects(self) -> dict[str, float]:
         """What only changes the collectives was settled by probes; little of it is left to launches."""
-        is_probed = self._communication.is_known
-        return {
-            name: COLLECTIVES_EFFECT
-            if is_probed and each.seen_by_probe and not each.effect_beyond_collectives
-            else EFFECT
-            for name, each in self.history.space.parameters.items()
-        }
+        found = dict.fromkeys(self.history.space.parameters, EFFECT)
+        for name, each in self.history.space.parameters.items():
+            if self._communication.is_known and each.seen_by_probe and not each.effect_beyond_collectives:
+                found[name] = COLLECTIVES_EFFECT
+        worked_out = self.history.space.draft_length_names if self._drafting.is_known else ()
+        return found | dict.fromkeys(worked_out, DRAFT_EFFECT)
 
     @cached_property
     def _rows(self) -> list[Seen]:
@@ -138,11 +176,11 @@ class Improvement:
         if len(keys) > BEST_ROWS + LATEST_ROWS:
             best = set(history.ranking[:BEST_ROWS])
             keys = [key for key in keys[:-LATEST_ROWS] if key in best] + keys[-LATEST_ROWS:]
-        known = self._communication.effects([history.measured[key] for key in keys])
-        return [
-            Seen(history.measured[key], history.mean(key), len(history.values[key]), effect)
-            for key, effect in zip(keys, known, strict=True)
-        ]
+        rows = [(history.measured[key], history.mean(key), len(history.values[key])) for key in keys]
+        # What was stopped early is a launch like any other: its requests say little less than all would have said.
+        rows += [(point, value, 1) for point, value in list(history.slower.values())[-LATEST_ROWS:]]
+        known = self._known([point for point, _, _ in rows])
+        return [Seen(*row, effect) for row, effect in zip(rows, known, strict=True)]
 
     @cached_property
     def _bar(self) -> float:

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from search_spaces import Assignment, SearchSpace
+from search_spaces import Assignment, Scalar, SearchSpace
 from search_spaces.condition import is_number
 
 if TYPE_CHECKING:
     import numpy as np
 
-TREND, BEND, OWN = 1.6, 1.6, 0.4
+    Table = np.ndarray[Any, Any]
+
+TREND, BEND, OWN = 1.2, 1.2, 0.4
 """Effects of numbers relative to those of words: over the whole range up or down, bent, and of one value alone."""
 TOGETHER = 0.35
 """What values do only together, relative to what they do alone."""
@@ -38,6 +40,18 @@ class Beforehand:
 NOTHING = Beforehand()
 
 
+def together(*parts: Sequence[Beforehand]) -> list[Beforehand]:
+    """Return what several sources know of the same assignments: their guesses add up, their doubts stand apart."""
+    widths = [max((len(each.doubts) for each in part), default=0) for part in parts]
+    return [
+        Beforehand(
+            sum(each.value for each in row),
+            tuple(doubt for each, width in zip(row, widths, strict=True) for doubt in (each.doubts or (0.0,) * width)),
+        )
+        for row in zip(*parts, strict=True)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """One assignment with its figure."""
@@ -54,8 +68,8 @@ class Seen:
 class Expected:
     """Expectations for several assignments, in logarithms of the figure."""
 
-    mean: np.ndarray[Any, Any]
-    sd: np.ndarray[Any, Any]
+    mean: Table
+    sd: Table
 
 
 class Surrogate:
@@ -77,53 +91,94 @@ class Surrogate:
         import numpy as np
 
         known = known or [NOTHING] * len(points)
-        mean, sd = self._process.predict(self._features(points, known), return_std=True)
-        return Expected(np.asarray(mean) + self._offset + np.array([each.value for each in known]), np.asarray(sd))
+        features = self._features(points, known)
+        across = self._covariance(features, self._seen)
+        explained = self._whitener @ across.T
+        mean = explained.T @ (self._whitener @ self._targets)
+        variance = self._variance(features) - (explained**2).sum(axis=0)
+        return Expected(
+            mean + self._offset + np.array([each.value for each in known]), np.sqrt(np.maximum(variance, 0.0))
+        )
 
     @cached_property
-    def _process(self) -> Any:
-        import numpy as np
-        from sklearn.gaussian_process import GaussianProcessRegressor
-        from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
-
-        size = max(self._effects.values(), default=0.1)
-        together = ConstantKernel((TOGETHER * size) ** 2, "fixed") * RBF(size * math.sqrt(2.0), "fixed")
-        alpha = np.array([self._noise_sd**2 / row.number for row in self._rows])
-        process = GaussianProcessRegressor(DotProduct(1e-3, "fixed") + together, alpha=alpha, optimizer=None)
-        targets = np.array([math.log(row.value) - row.known.value - self._offset for row in self._rows])
-        features = self._features([row.assignment for row in self._rows], [row.known for row in self._rows])
-        return process.fit(features, targets)
-
-    def _features(self, points: Sequence[Assignment], known: Sequence[Beforehand]) -> Any:
+    def _whitener(self) -> Table:
+        """Inverse of the lower Cholesky factor of the covariance of what was seen, noise included; (rows, rows)."""
         import numpy as np
 
-        num_doubts = len(self._rows[0].known.doubts)
-        table = np.zeros((len(points), self._width + num_doubts))
-        for row, (assignment, beforehand) in enumerate(zip(points, known, strict=True)):
-            if beforehand.doubts:
-                table[row, self._width :] = beforehand.doubts
-            for name in self._effects:
-                for column, entry in self._entries.get((name, repr(assignment[name])), ()):
-                    table[row, column] = entry
-        return table
+        noise = np.array([self._noise_sd**2 / row.number for row in self._rows])
+        root = np.linalg.cholesky(self._covariance(self._seen, self._seen) + np.diag(noise))
+        whitener: Table = np.linalg.solve(root, np.eye(len(self._rows)))
+        return whitener
+
+    @cached_property
+    def _targets(self) -> Table:
+        import numpy as np
+
+        return np.array([math.log(row.value) - row.known.value - self._offset for row in self._rows])
+
+    @cached_property
+    def _seen(self) -> Table:
+        return self._features([row.assignment for row in self._rows], [row.known for row in self._rows])
+
+    def _covariance(self, first: Table, second: Table) -> Table:
+        """Return the covariance of the process between points of two tables of features; (first, second)."""
+        import numpy as np
+
+        product = first @ second.T
+        squares = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)[None, :] - 2.0 * product
+        jointly = (TOGETHER * self._size) ** 2 * np.exp(-np.maximum(squares, 0.0) / (4.0 * self._size**2))
+        covariance: Table = jointly + product + 1e-6
+        return covariance
+
+    def _variance(self, features: Table) -> Table:
+        variance: Table = (features**2).sum(axis=1) + (TOGETHER * self._size) ** 2 + 1e-6
+        return variance
 
     @property
-    def _width(self) -> int:
-        return 1 + max((column for row in self._entries.values() for column, _ in row), default=0)
+    def _size(self) -> float:
+        return max(self._effects.values(), default=0.1)
+
+    def _features(self, points: Sequence[Assignment], known: Sequence[Beforehand]) -> Table:
+        """Return one row of features for each point: those of its values, then its doubts."""
+        import numpy as np
+
+        places = [[self._place[name, repr(point[name])] for name in self._effects] for point in points]
+        doubts = np.zeros((len(points), len(self._rows[0].known.doubts)))
+        for row, beforehand in enumerate(known):
+            if beforehand.doubts:
+                doubts[row] = beforehand.doubts
+        values = self._of_values[np.array(places, dtype=int).reshape(len(points), -1)].sum(axis=1)
+        return np.hstack([values, doubts])
 
     @cached_property
-    def _entries(self) -> Mapping[tuple[str, str], tuple[tuple[int, float], ...]]:
-        """For each value of each parameter, its columns of the table of features with what stands in them."""
-        entries: dict[tuple[str, str], tuple[tuple[int, float], ...]] = {}
-        width = 0
-        for name, size in self._effects.items():
-            domain = self._space.parameters[name].domain
-            numbers = sorted(value for value in domain if is_number(value))
-            for index, value in enumerate(domain):
-                shape: tuple[tuple[int, float], ...] = ((0, 1.0),)
-                if len(numbers) > 2 and is_number(value):
-                    place = 2.0 * numbers.index(value) / (len(numbers) - 1) - 1.0
-                    shape = ((0, OWN), (len(domain) - index, TREND * place), (len(domain) - index + 1, BEND * place**2))
-                entries[name, repr(value)] = tuple((width + index + at, size * entry) for at, entry in shape)
-            width += len(domain) + 2
-        return entries
+    def _place(self) -> Mapping[tuple[str, str], int]:
+        """Parameter and value → row of the table of values."""
+        pairs = [(name, repr(value)) for name in self._effects for value in self._space.parameters[name].domain]
+        return {pair: row for row, pair in enumerate(pairs)}
+
+    @cached_property
+    def _of_values(self) -> Table:
+        """Features of each value of each parameter; parameters share no column."""
+        import numpy as np
+
+        blocks = [size * np.array(_shapes(self._space.parameters[n].domain)) for n, size in self._effects.items()]
+        table = np.zeros((sum(len(block) for block in blocks), sum(block.shape[1] for block in blocks)))
+        row = column = 0
+        for block in blocks:
+            table[row : row + len(block), column : column + block.shape[1]] = block
+            row, column = row + len(block), column + block.shape[1]
+        return table
+
+
+def _shapes(domain: Sequence[Scalar]) -> list[list[float]]:
+    """Return the features of each value of a domain: one for itself; of numbers also the trend and the bend."""
+    numbers = sorted(value for value in domain if is_number(value))
+    rows = []
+    for index, value in enumerate(domain):
+        row = [0.0] * (len(domain) + 2)
+        row[index] = 1.0
+        if len(numbers) > 2 and is_number(value):
+            place = 2.0 * numbers.index(value) / (len(numbers) - 1) - 1.0
+            row[index], row[-2:] = OWN, [TREND * place, BEND * place**2]
+        rows.append(row)
+    return rows

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from agent.deadends.dead_end import DeadEnd
 from agent.settings import StudySettings
+from agent.spread import Spread
 from runners import Frozen
 from search_spaces import SearchSpace
 
@@ -22,3 +23,5 @@ class Manifest(Frozen):
     created_at: datetime
     inherited: tuple[DeadEnd, ...] = ()
     """Dead ends taken over from earlier studies of the storage, as they were when this one was created."""
+    spread: Spread | None = None
+    """How much launches of one assignment differ, as earlier studies of the storage measured it or the user stated."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.errors import UsageError
 from agent.home import folder_problem
 from agent.redaction import redact_text
 
@@ -44,10 +45,32 @@ def storage_file(text: str) -> Path | None:
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
+def unusable_path(path: Path) -> str | None:
+    """Return why a path cannot be that of any file, or None."""
+    try:
+        path.exists()
+    except (OSError, ValueError) as error:  # too long, or a NUL
+        return str(getattr(error, "strerror", None) or error)
+    return None
+
+
+def check_existing(text: str) -> None:
+    """Raise UsageError for an SQLite address without a file: opening it would create one."""
+    file = storage_file(text)
+    if file is None:
+        return
+    if problem := unusable_path(file):
+        raise UsageError(f"--storage {file}: {problem}")
+    if not file.exists():
+        raise UsageError(f"there is no study in {file}: begin one with `agent search`, or name another --home")
+
+
 def _file_problem(url: URL) -> str | None:
     if not url.database or url.database == ":memory:":
         return f"a study must outlive the agent, and memory does not. {EXPECTED}"
     path = Path(url.database)
+    if problem := unusable_path(path):
+        return f"{problem}. {EXPECTED}"
     if path.is_dir():
         return f"this is a folder. {EXPECTED}"
     if not path.parent.is_dir():

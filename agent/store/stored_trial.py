@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.outcome import Outcome, OutcomeKind
 from agent.store.trial import Trial
+from runners import RunRecord
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial, TrialState
@@ -42,7 +43,15 @@ def final_state(outcome: Outcome) -> tuple[TrialState, list[float] | None]:
     from optuna.trial import TrialState
 
     if outcome.kind is OutcomeKind.MEASURED and outcome.value is not None:
-        return TrialState.COMPLETE, [outcome.value]
-    if outcome.kind in (OutcomeKind.FAILED, OutcomeKind.SLOWER):
+        return TrialState.COMPLETE, list(outcome.figures.values()) or [outcome.value]
+    if outcome.kind in (OutcomeKind.FAILED, OutcomeKind.SLOWER, OutcomeKind.NOT_PROBED):
         return TrialState.PRUNED, None
     return TrialState.FAIL, None
+
+
+def partial_value(outcome: Outcome, record: RunRecord | None) -> tuple[int, float] | None:
+    """Return how many requests a trial that was stopped early had served, and the objective that they point to."""
+    stopped = record.measurement.stopped if record is not None and record.measurement is not None else None
+    if outcome.kind is not OutcomeKind.SLOWER or outcome.value is None or stopped is None:
+        return None
+    return stopped.requests, outcome.value

@@ -5,21 +5,21 @@ A study NAME has a companion NAME/probes in the same storage for everything that
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from agent.errors import StorageError, UsageError
-from agent.outcome import Outcome
-from agent.redaction import redact_text
+from agent.errors import StorageError
+from agent.front import violations
+from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.store.distributions import distributions_of
+from agent.store.epoch import Epoch
 from agent.store.manifest import Manifest
-from agent.store.stored_trial import final_state, trial_of
-from agent.store.trial import Kind, Lease, Trial, Work
+from agent.store.opening import storage_errors
+from agent.store.stored_trial import final_state, partial_value, trial_of
+from agent.store.trial import Kind, Lease, Trial, Work, trial_label
 from runners import RunRecord
 
 if TYPE_CHECKING:
@@ -29,57 +29,8 @@ if TYPE_CHECKING:
 PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
 FORGOTTEN, RECHECKS, RULED_OUT = "forgotten", "rechecks", "ruled_out"
-_PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/]*@")
-
-
-@contextmanager
-def storage_errors(url: str) -> Iterator[None]:
-    """Turn what a database or a disk raises into one clear StorageError."""
-    from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
-    from sqlalchemy.exc import SQLAlchemyError
-
-    try:
-        yield
-    except (StorageInternalError, UpdateFinishedTrialError, SQLAlchemyError, OSError) as error:
-        cause = error.__cause__ or error
-        text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
-        raise StorageError(
-            f"storage {_without_password(url)}: {text}. Nothing is lost: mend it and run `agent resume`."
-        ) from error
-
-
-def open_storage(url: str) -> BaseStorage:
-    """Return the Optuna storage at `url`.
-
-    Raises:
-        UsageError: when the URL is malformed or its driver is not installed.
-        StorageError: when the storage cannot be reached.
-    """
-    import optuna
-    from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    with storage_errors(url):
-        try:
-            # Another process may hold SQLite's lock for the length of a transaction: wait rather than fail.
-            arguments = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
-            return optuna.storages.get_storage(optuna.storages.RDBStorage(url, engine_kwargs=arguments))
-        except (ArgumentError, NoSuchModuleError, ValueError, ImportError) as error:
-            message = str(error).splitlines()[0]
-            raise UsageError(
-                f"--storage {_without_password(url)}: {message} Expected a database URL such as "
-                "sqlite:///study.db or postgresql://user@host/database."
-            ) from error
-        except RuntimeError as error:  # Optuna's word for tables that are not, or not quite, its own
-            raise UsageError(
-                f"--storage {_without_password(url)}: its tables are those of another Optuna version or of another "
-                "program. Name another database."
-            ) from error
-
-
-def _without_password(url: str) -> str:
-    """Hide the password even of a URL that cannot be parsed, and where it is given as `?password=`."""
-    return redact_text(_PASSWORD.sub(r"\1:***@", url))
+BEAT, SESSION, EPOCHS, PAUSED = "beat", "session", "epochs", "paused"
+RULES_ATTRIBUTE, VERDICTS = "rules", "verdicts"
 
 
 def study_names(storage: BaseStorage) -> list[str]:
@@ -98,17 +49,19 @@ class StudyStore:
         self.name = name
         with storage_errors(url):
             self._ids = {study: storage.get_study_id_from_name(study) for study in (name, name + PROBES)}
-            manifest = storage.get_study_user_attrs(self._ids[name]).get(MANIFEST)
+            attributes = storage.get_study_user_attrs(self._ids[name])
         try:
-            self.manifest = Manifest.model_validate_json(str(manifest))
+            self._created = Manifest.model_validate_json(str(attributes.get(MANIFEST)))
+            self._later = tuple(Epoch.model_validate(each) for each in attributes.get(EPOCHS) or ())
         except ValidationError as error:
             raise StorageError(
                 f"study {name}: its description cannot be read ({error.errors()[0]['msg']}). "
                 "Was it written by another version of the agent?"
             ) from error
-        self._distributions = distributions_of(self.manifest.space)
+        self._distributions = distributions_of(self._created.space)
         self._trials: dict[str, dict[int, Trial]] = {study: {} for study in self._ids}
         self._trial_ids: dict[tuple[str, int], int] = {}
+        self._verdicts = self.verdicts()
         self.version = 0
         """Grows with every change of a trial, so that what is derived from the trials need not be derived twice."""
         self.refresh()
@@ -121,14 +74,39 @@ class StudyStore:
 
         name = manifest.settings.name
         with storage_errors(url):
-            for study, direction in ((name, StudyDirection.MAXIMIZE), (name + PROBES, StudyDirection.MINIMIZE)):
+            directions = [
+                StudyDirection.MINIMIZE if goal.is_latency else StudyDirection.MAXIMIZE
+                for goal in manifest.settings.goals
+            ]
+            for study, wanted in ((name, directions), (name + PROBES, [StudyDirection.MINIMIZE])):
                 try:
-                    storage.create_new_study([direction], study)
+                    storage.create_new_study(wanted, study)
                 except DuplicatedStudyError:
                     continue  # left by a creation that was killed half-way
             study_id = storage.get_study_id_from_name(name)
             storage.set_study_user_attr(study_id, MANIFEST, manifest.model_dump_json(by_alias=True))
         return cls(storage, url, name)
+
+    @property
+    def manifest(self) -> Manifest:
+        """The study's description, with the facts and the inherited dead ends of the environment as it is now."""
+        if not self._later:
+            return self._created
+        now = self._later[-1]
+        return self._created.model_copy(update={"facts": now.facts, "inherited": now.inherited})
+
+    @property
+    def epochs(self) -> tuple[Epoch, ...]:
+        """The environments that the study ran in, oldest first: the one it was created in, and each accepted change."""
+        first = self._created
+        return (Epoch(facts=first.facts, inherited=first.inherited, began_at=first.created_at), *self._later)
+
+    def add_epoch(self, epoch: Epoch) -> None:
+        """Store that the environment changed: what is launched from now on belongs to this epoch."""
+        later = (*self._later, epoch)
+        self.set_attribute(EPOCHS, [each.model_dump(mode="json") for each in later])
+        self._later = later
+        self.version += 1
 
     def refresh(self) -> None:
         """Read everything anew. Only a study's owner writes to it, so an owner needs this once."""
@@ -148,12 +126,27 @@ class StudyStore:
         """Return the trials of the companion study, by number."""
         return tuple(self._trials[self.name + PROBES].values())
 
+    def trials_of(self, epoch: int = -1) -> tuple[Trial, ...]:
+        """Return the trials of one epoch, by default the latest."""
+        wanted = epoch % len(self.epochs)
+        return tuple(trial for trial in self.trials() if trial.epoch == wanted)
+
+    def probes_of(self, epoch: int = -1) -> tuple[Trial, ...]:
+        """Return the probes of one epoch, by default the latest."""
+        wanted = epoch % len(self.epochs)
+        return tuple(trial for trial in self.probes() if trial.epoch == wanted)
+
     def open_trial(self, work: Work, cookie: str, lease: Lease, artifact_dir: str) -> Trial:
         """Store a trial as running, with its lease and cookie in the same transaction, and return it."""
         from optuna.trial import TrialState, create_trial
 
         study = self.name + PROBES if work.kind is Kind.PROBE else self.name
-        launch = {"cookie": cookie, "lease": lease.model_dump(mode="json"), "artifact_dir": artifact_dir}
+        launch: dict[str, object] = {
+            "cookie": cookie,
+            "lease": lease.model_dump(mode="json"),
+            "artifact_dir": artifact_dir,
+        }
+        launch |= {"epoch": len(self._later)} if self._later else {}
         attributes = {"work": work.model_dump(mode="json"), "launch": launch}
         template = create_trial(
             state=TrialState.RUNNING,
@@ -177,6 +170,8 @@ class StudyStore:
             if record is not None:
                 self._storage.set_trial_user_attr(trial_id, "record", record.model_dump(mode="json"))
             self._storage.set_trial_user_attr(trial_id, "outcome", final.model_dump(mode="json"))
+            self._set_constraints(trial, final, record)
+            self._set_partial_value(trial_id, final, record)
             self._set_state(trial_id, final)
         return self._remember(trial.closed(final, record))
 
@@ -184,8 +179,27 @@ class StudyStore:
         """Set the final state of a trial whose evidence is already stored."""
         trial_id = self._trial_ids[trial.study, trial.number]
         with storage_errors(self.url):
+            self._set_partial_value(trial_id, outcome, trial.record)
             self._set_state(trial_id, outcome)
             return self._keep(trial.study, self._storage.get_trial(trial_id))
+
+    def _set_constraints(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> None:
+        """Tell Optuna how far the limits of the study were kept, so that its own front heeds them too."""
+        limits = self.manifest.settings.workload.slo
+        if not limits or outcome.kind is not OutcomeKind.MEASURED or record is None or record.measurement is None:
+            return
+        import optuna
+
+        study = optuna.load_study(study_name=trial.study, storage=self._storage)
+        told = optuna.Trial(study, self._trial_ids[trial.study, trial.number])
+        for name, value in violations(record.measurement, limits).items():
+            if name not in told.constraints:
+                told.set_constraint(name, value)
+
+    def _set_partial_value(self, trial_id: int, outcome: Outcome, record: RunRecord | None) -> None:
+        """Note what a trial that was stopped early points to: as Optuna has it, an intermediate value and no other."""
+        if (partial := partial_value(outcome, record)) is not None:
+            self._storage.set_trial_intermediate_value(trial_id, *partial)
 
     def _set_state(self, trial_id: int, outcome: Outcome) -> None:
         state, values = final_state(outcome)
@@ -205,6 +219,32 @@ class StudyStore:
         with storage_errors(self.url):
             self._storage.set_study_user_attr(self._ids[self.name], name, value)
 
+    def verdicts(self) -> dict[str, Failure]:
+        """Return label of a trial (`#12`, `p12`) → what a later judgement made of its failure.
+
+        A closed trial never changes in the storage: this is laid over it whenever it is read.
+        """
+        stored = self.get_attribute(VERDICTS)
+        try:
+            return {label: Failure.model_validate(found) for label, found in _mapping(stored).items()}
+        except ValidationError as error:
+            raise StorageError(
+                f"study {self.name}: its later verdicts cannot be read ({error.errors()[0]['msg']})"
+            ) from error
+
+    def set_verdicts(self, verdicts: Mapping[str, Failure]) -> None:
+        """Store the later verdicts, in the place of those before; the trials are read with them from now on."""
+        self.set_attribute(VERDICTS, {label: found.model_dump(mode="json") for label, found in verdicts.items()})
+        self._verdicts = dict(verdicts)
+        for trial in (*self.trials(), *self.probes()):
+            self._remember(self._with_verdict(trial))
+
+    def _with_verdict(self, trial: Trial) -> Trial:
+        found = self._verdicts.get(trial_label(trial))
+        if found is None or trial.outcome is None or trial.outcome.failure is None:
+            return trial
+        return trial.model_copy(update={"outcome": trial.outcome.model_copy(update={"failure": found})})
+
     def _number_of(self, trial_id: int, study: str) -> int:
         """Return a new trial's number: nearly always the next one, which the storage can confirm from memory."""
         expected = max(self._trials[study], default=-1) + 1
@@ -216,11 +256,22 @@ class StudyStore:
         return self._storage.get_trial_number_from_id(trial_id)
 
     def _keep(self, study: str, stored: FrozenTrial) -> Trial:
-        trial = trial_of(study, stored).model_copy(update={"facts": self.manifest.facts})
+        try:
+            trial = trial_of(study, stored)
+        except (ValidationError, KeyError, TypeError) as error:
+            raise StorageError(
+                f"study {study}: trial {stored.number} cannot be read ({type(error).__name__}). Was it written by "
+                "another program, or by another version of the agent?"
+            ) from error
+        trial = trial.model_copy(update={"facts": self.epochs[trial.epoch].facts})
         self._trial_ids[study, stored.number] = stored._trial_id
-        return self._remember(trial)
+        return self._remember(self._with_verdict(trial))
 
     def _remember(self, trial: Trial) -> Trial:
         self._trials[trial.study][trial.number] = trial
         self.version += 1
         return trial
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

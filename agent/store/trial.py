@@ -58,7 +58,7 @@ class Work(Frozen):
 
     @cached_property
     def identity(self) -> str:
-        """Return the key of (resolved assignment, kind, repeat index)."""
+        """Return the key of (resolved assignment, kind, repeat index); for what runs below the top, of its rung too."""
         return self._identity_of(self.key)
 
     @cached_property
@@ -68,6 +68,8 @@ class Work(Frozen):
 
     def _identity_of(self, key: str) -> str:
         kind = "first" if self.kind in FIRST_LAUNCHES else self.kind.value
+        if self.kind is Kind.PROBE and self.rung is not Rung.PROBE:
+            kind = self.rung.value
         return f"{key}/{kind}/{self.repeat}"
 
     def again(self, kind: Kind, repeat: int, stage: str, base: Assignment | None = None) -> Work:
@@ -101,6 +103,8 @@ class Trial(Frozen):
     outcome: Outcome | None = None
     record: RunRecord | None = None
     artifact_dir: str = ""
+    epoch: int = 0
+    """Which of the study's environments it was launched in, counted from 0."""
     facts: Mapping[str, object] = {}
     """Facts of the node it ran on."""
 
@@ -119,9 +123,30 @@ class Trial(Frozen):
         return self.outcome is not None and self.outcome.kind is OutcomeKind.MEASURED
 
     @property
+    def is_slower(self) -> bool:
+        """True when the trial was stopped early: it works, and its value is only what a part of the load points to."""
+        return self.outcome is not None and self.outcome.kind is OutcomeKind.SLOWER
+
+    @property
+    def saved_s(self) -> float:
+        """Estimated time that the rest of its load would have taken, in seconds, where it was stopped early."""
+        measurement = self.record.measurement if self.is_slower and self.record is not None else None
+        return measurement.stopped.saved_s if measurement is not None and measurement.stopped is not None else 0.0
+
+    @property
+    def works(self) -> bool:
+        """True when the launch came up and served: measured, or stopped early as clearly slower."""
+        return self.is_measured or self.is_slower
+
+    @property
     def is_failed(self) -> bool:
         """True when the trial failed with a classified reason."""
         return self.outcome is not None and self.outcome.kind is OutcomeKind.FAILED
+
+    @property
+    def is_not_probed(self) -> bool:
+        """True when a probe could not look at it, so that only a launch can tell."""
+        return self.outcome is not None and self.outcome.kind is OutcomeKind.NOT_PROBED
 
     @property
     def is_our_fault(self) -> bool:
@@ -132,3 +157,8 @@ class Trial(Frozen):
     def counts(self) -> bool:
         """True when the trial uses up budget: measured, failed or stopped early, but not interrupted."""
         return self.is_closed and self.outcome is not None and self.outcome.kind is not OutcomeKind.INTERRUPTED
+
+
+def trial_label(trial: Trial) -> str:
+    """Return the short name by which a trial is shown: `#12`, or `p12` for a probe."""
+    return f"{'p' if trial.work.kind is Kind.PROBE else '#'}{trial.number}"

@@ -24,9 +24,10 @@ from runners.contract import (
     RunRecord,
     TrialRequest,
 )
+from runners.replay.within_launch import SimulatedLoad, with_latencies
 from search_spaces import Assignment, NodeModel, assignment_key
-from search_spaces.node_answers import PHASES, Figures
-from search_spaces.node_parts import NoOp, PlantedFailure
+from search_spaces.node_answers import Figures
+from search_spaces.node_parts import PHASES, NoOp, PlantedFailure
 from search_spaces.node_table import RecordedFailure
 
 EXCERPT_LINES = 60
@@ -46,7 +47,7 @@ class Answer:
 
 def answer(node: NodeModel, request: TrialRequest) -> Answer:
     """Return the record of a launch at the request's rung (without the path of a log), and its log."""
-    rung = "probe" if request.rung is Rung.PROBE else "full"
+    rung = request.rung.value
     effective, no_ops = node.answers.resolved(request.assignment)
     seconds = node.clock.healthy(effective, rung)
     failure = _failure(node, request, effective, rung)
@@ -55,10 +56,14 @@ def answer(node: NodeModel, request: TrialRequest) -> Answer:
         return _failed(node, request, failure, node.clock.until(failure, seconds, PHASES), proofs)
     if rung == "probe":
         return _answered(node, request, seconds, proofs, probe=_probe(node, request, effective))
+    if rung == "dummy":
+        return _answered(node, request, seconds, proofs)
     measurement = _measurement(node, request, effective)
     rates = [level.output_tok_per_s for level in measurement.levels]
     workload = request.workload
     seconds["serve"] = node.clock.serving(rates, workload.requests, workload.output_tokens)
+    if request.stop is not None:
+        measurement, seconds["serve"] = _watched(node, request, measurement, seconds["serve"])
     return _answered(node, request, seconds, proofs, measurement=measurement)
 
 
@@ -93,7 +98,10 @@ def _measurement(node: NodeModel, request: TrialRequest, effective: Assignment) 
     for concurrency in request.workload.concurrency:
         figures = node.answers.figures(effective, concurrency)
         of_requests = math.exp(offsets.gauss(0.0, model.request_sd / math.sqrt(max(num_requests, concurrency))))
-        levels.append(_level(node, figures, launch * of_requests))
+        level = _level(node, figures, launch * of_requests)
+        levels.append(
+            with_latencies(level, request.workload, node.file, noise(node, request, f"latency {concurrency}"))
+        )
         calls.append(figures.us_per_call / launch)
     return Measurement(
         levels=tuple(levels),
@@ -101,6 +109,22 @@ def _measurement(node: NodeModel, request: TrialRequest, effective: Assignment) 
         collective_us_per_call=calls[0] if calls else None,
         extra={"modelled": 1.0},
     )
+
+
+def _watched(
+    node: NodeModel, request: TrialRequest, measurement: Measurement, serve_s: float
+) -> tuple[Measurement, float]:
+    """Return what is left of a measurement under the request's stop rule, and of the time it takes."""
+    durations, workload = node.file.durations, request.workload
+    source = noise(node, request, "requests")
+    load = SimulatedLoad(
+        {level.concurrency: level for level in measurement.levels},
+        workload.levels,
+        num_requests=workload.requests or durations.requests,
+        output_tokens=workload.output_tokens or durations.output_tokens,
+        request_sd=node.file.noise.request_sd,
+    )
+    return load.under(request.stop, source, measurement, serve_s) if request.stop else (measurement, serve_s)
 
 
 def _level(node: NodeModel, figures: Figures, speed: float) -> LevelMeasurement:
@@ -137,7 +161,10 @@ def _answered(
 ) -> Answer:
     log = (_first_line(node, request), *_phase_lines(seconds), *_no_op_lines(proofs), ending_line(None))
     record = log_record(node.name, Exit(code=0), Phase.STOP, seconds, log, proofs)
-    return Answer(record.model_copy(update={"measurement": measurement, "probe": probe}), log)
+    return Answer(
+        record.model_copy(update={"measurement": measurement, "probe": probe, "passed": request.rung is Rung.DUMMY}),
+        log,
+    )
 
 
 def _failed(

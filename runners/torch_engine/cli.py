@@ -95,6 +95,17 @@ def _add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--requests", type=int, default=0, metavar="N", help="requests of each level (0: twice the level, at least 4)"
     )
+    parser.add_argument("--first-level", type=int, default=0, metavar="N", help="level to serve before the others")
+    parser.add_argument(
+        "--stop-below",
+        type=float,
+        default=0.0,
+        metavar="RATE",
+        help="end early once the geometric mean of the levels' output tokens a second is sure to stay below (0: never)",
+    )
+    parser.add_argument(
+        "--hopes", metavar="N=RATE,N=RATE", help="with --stop-below: levels, and the most they may serve"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of weights and prompts (default 0)")
     parser.add_argument("--result", type=Path, metavar="FILE", help="write the result here as JSON, atomically")
 
@@ -134,6 +145,9 @@ def _workload(arguments: argparse.Namespace, preset: Preset) -> Workload:
         prompt_tokens=preset.prompt_tokens if arguments.prompt_tokens is None else arguments.prompt_tokens,
         output_tokens=preset.output_tokens if arguments.output_tokens is None else arguments.output_tokens,
         requests=arguments.requests,
+        first=arguments.first_level,
+        stop_below=arguments.stop_below,
+        hopes=_hopes(arguments.hopes or ""),
     )
 
 
@@ -142,6 +156,14 @@ def _levels(text: str) -> tuple[int, ...]:
         return tuple(sorted({int(level) for level in text.split(",")}))
     except ValueError:
         raise ConfigError(f"concurrency={text}: whole numbers separated by commas, e.g. 1,8") from None
+
+
+def _hopes(text: str) -> tuple[tuple[int, float], ...]:
+    try:
+        pairs = [part.split("=") for part in text.split(",") if part]
+        return tuple((int(level), float(rate)) for level, rate in pairs)
+    except ValueError:
+        raise ConfigError(f"hopes={text}: levels with rates, e.g. 1=90,8=600") from None
 
 
 def _flag(name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -108,6 +109,22 @@ class Collectives:
         self.calls: Counter[str] = Counter()
         self._all_reduce = all_reduce
 
+    def capture(self) -> AbstractContextManager[Any]:
+        """What has to be entered around the capture of a CUDA graph: some kernels register their buffers at its
+        end."""
+        around: Callable[[], AbstractContextManager[Any]] = getattr(self._all_reduce, "capture", nullcontext)
+        return around()
+
+    def close(self) -> None:
+        """Give back what an all-reduce holds beside its group; every rank calls it."""
+        close: Callable[[], None] = getattr(self._all_reduce, "close", lambda: None)
+        close()
+
+    @property
+    def last_backend(self) -> str:
+        """What summed in the last all-reduce: a backend may leave messages that are too large for it to another."""
+        return getattr(self._all_reduce, "declined_to", "") or self.all_reduce_backend
+
     def all_reduce(self, summand: torch.Tensor) -> torch.Tensor:
         """The sum over ranks; ``summand`` is contiguous and may be overwritten."""
         self.calls["all_reduce"] += 1
@@ -128,14 +145,18 @@ class Collectives:
 
 def build_collectives(config: EngineConfig, group: dist.ProcessGroup, device: torch.device) -> Collectives:
     """The exchanges that the configuration asks for. Raises torch's own error for a backend that cannot work here."""
-    name = config.allreduce
+    return collectives_of(config.allreduce, group, device, config.max_rows * config.size.hidden)
+
+
+def collectives_of(name: str, group: dist.ProcessGroup, device: torch.device, max_numel: int) -> Collectives:
+    """The exchanges with the all-reduce of this name (one of ``ALLREDUCES``), for messages of up to ``max_numel``
+    elements. Raises torch's own error for a backend that cannot work here."""
     if name in ("nccl", "gloo"):
         # The default group where it is of that backend already, else a second group of the backend asked for.
         summing = group if dist.get_backend(group) == name else extra_group(name)
         return Collectives(group, device, GroupAllReduce(summing), dist.get_backend(summing))
     if name.startswith("symm_mem"):
         shots = 1 if name == "symm_mem_one_shot" else 2
-        max_numel = config.max_rows * config.size.hidden
         symmetric = SymmetricMemoryAllReduce(group, device, dtype_of(device), max_numel, shots)
         return Collectives(
             group, device, symmetric, f"symm_mem::{'one_shot_all_reduce' if shots == 1 else 'two_shot_all_reduce_'}"

@@ -20,6 +20,9 @@ ALLREDUCES = (
 )
 """Every value of ``--allreduce``."""
 
+ITEM_BYTES = {"cpu": 4, "cuda": 2}
+"""Bytes of a message's element: float32 on CPUs, bfloat16 on GPUs."""
+
 MAX_DRAFT_LENGTH = 8
 """Longest draft of one speculative step, in tokens."""
 
@@ -63,6 +66,17 @@ class Workload:
     output_tokens: int
     requests: int
     """Requests of each level; 0: see ``requests_at``."""
+    first: int = 0
+    """Level that is served before the others; 0: none of them."""
+    stop_below: float = 0.0
+    """Output tokens a second (geometric mean of the levels in ``hopes``) below which the load ends early; 0: never."""
+    hopes: tuple[tuple[int, float], ...] = ()
+    """Level and the most output tokens a second that it may turn out to serve."""
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The levels as they are served: ``first``, then the highest first."""
+        return tuple(sorted(self.concurrency, key=lambda level: (level != self.first, -level)))
 
     def requests_at(self, concurrency: int) -> int:
         """Number of requests served at one level: as asked, by default two rounds of the level and at least four."""
@@ -193,4 +207,15 @@ def _check_workload(workload: Workload) -> None:
     )
     _require(workload.prompt_tokens >= 4, f"prompt_tokens={workload.prompt_tokens}: at least 4")
     _require(workload.output_tokens >= 2, f"output_tokens={workload.output_tokens}: at least 2")
+    _require(
+        workload.first == 0 or workload.first in workload.concurrency,
+        f"first_level={workload.first}: one of concurrency={','.join(map(str, workload.concurrency))}",
+    )
+    _require(workload.stop_below >= 0, f"stop_below={workload.stop_below}: 0 (never) or more")
+    _require(
+        not workload.stop_below or bool(workload.hopes),
+        f"stop_below={workload.stop_below} needs hopes, such as 1=90,8=600",
+    )
+    for level, rate in workload.hopes:
+        _require(level in workload.concurrency and rate > 0, f"hopes={level}={rate}: a served level and a rate above 0")
     _require(workload.requests >= 0, f"requests={workload.requests}: 0 (by level) or more")

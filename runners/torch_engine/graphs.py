@@ -6,6 +6,7 @@ Nothing is emulated without CUDA: the attempt is made, and torch's own error is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -20,13 +21,19 @@ class CapturedCall:
     Args:
         run: called a few times eagerly, then once under capture; it returns one tensor.
         pool: memory pool of an earlier capture, shared because captured steps never run at the same time.
+        around: makes what has to be entered around the capture, but not around the eager runs before it.
     """
 
-    def __init__(self, run: Callable[[], torch.Tensor], pool: Any = None) -> None:
+    def __init__(
+        self,
+        run: Callable[[], torch.Tensor],
+        pool: Any = None,
+        around: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
         self.graph = torch.cuda.CUDAGraph()
         self._warm_up(run)
         # thread_local: NCCL's watchdog thread queries events, which a capture in global mode forbids to every thread.
-        with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
+        with around(), torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
             self.output = run()
         if not self.output.is_cuda:
             raise RuntimeError(f"the CUDA graph holds no work: the step ran on {self.output.device}")

@@ -10,6 +10,7 @@ import torch.distributed as dist
 
 from .collectives import Collectives, build_collectives
 from .config import EngineConfig
+from .ending import LoadWatch, watch_of
 from .kv_cache import KVCache
 from .measurement import pass_exchanges, verify_exchanges
 from .model import Decoder
@@ -38,8 +39,9 @@ def run_rank(config: EngineConfig, rendezvous: Rendezvous, rank: int, log: Phase
     calls_per_step = _warm_up(config, stepper, log)
     log.fact(**{f"{op}_calls_per_step": count for op, count in sorted(calls_per_step.items())})
     log.phase("ready")
-    levels = _serve(config, stepper, log)
-    result = build_result(config, weights, stepper, levels, calls_per_step)
+    watch = watch_of(config, rank, device)
+    levels = _serve(config, stepper, watch, log)
+    result = build_result(config, weights, stepper, levels, calls_per_step, watch)
     _stop(stepper, log)
     if rank == 0 and config.result is not None:
         write_result(config.result, result)
@@ -114,11 +116,14 @@ def _warm_up(config: EngineConfig, stepper: Stepper, log: PhaseLog) -> Counter[s
     return calls - before
 
 
-def _serve(config: EngineConfig, stepper: Stepper, log: PhaseLog) -> list[LevelRecord]:
+def _serve(config: EngineConfig, stepper: Stepper, watch: LoadWatch | None, log: PhaseLog) -> list[LevelRecord]:
+    """Serve the levels; returns those that were served, the lowest first."""
     log.phase("serve")
-    levels = []
-    for concurrency in config.workload.concurrency:
-        record = serve_level(stepper, config, concurrency)
+    levels: list[LevelRecord] = []
+    for concurrency in config.workload.order:
+        if watch is not None and watch.is_over:
+            break
+        record = serve_level(stepper, config, concurrency, watch.take if watch is not None else None)
         num_tokens = sum(len(request.output) for request in record.requests)
         log.fact(
             concurrency=concurrency, output_tok_per_s=f"{num_tokens / record.wall_s:.1f}", steps=len(record.step_s)
@@ -126,7 +131,9 @@ def _serve(config: EngineConfig, stepper: Stepper, log: PhaseLog) -> list[LevelR
         levels.append(record)
     margin, bound = margin_and_bound(levels, stepper.cache.slab.dtype)
     log.fact(min_logit_margin=f"{margin:.4f}", margin_bound=f"{bound:.6f}", margin_violated=margin <= bound)
-    return levels
+    if watch is not None and watch.is_over:
+        log.fact(stopped="early, clearly slower than asked for")
+    return sorted(levels, key=lambda level: level.concurrency)
 
 
 def _stop(stepper: Stepper, log: PhaseLog) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from .config import EngineConfig
+from .ending import LoadWatch
 from .measurement import TimedExchange, copy_bandwidth, percentile, step_exchanges, time_exchange
 from .serving import LevelRecord, Request
 from .stepping import Stepper
@@ -29,10 +30,15 @@ def build_result(
     stepper: Stepper,
     levels: list[LevelRecord],
     calls_per_step: Counter[str],
+    watch: LoadWatch | None = None,
 ) -> dict[str, Any]:
-    """The result of one launch; measures the exchanges on their own, so every rank must call it."""
+    """The result of one launch; measures the exchanges on their own, so every rank must call it.
+
+    A load that ended early has no figures of its exchanges, which would take time again.
+    """
     collectives = stepper.decoder.collectives
-    exchanges = _exchange_report(config, stepper, calls_per_step)
+    is_whole = watch is None or not watch.is_over
+    exchanges = _exchange_report(config, stepper, calls_per_step) if is_whole else None
     margin, bound = margin_and_bound(levels, stepper.cache.slab.dtype)
     return {
         "schema": SCHEMA,
@@ -42,11 +48,12 @@ def build_result(
         "effects": _effects(config, stepper, calls_per_step),
         "levels": [_level(config, record) for record in levels],
         "collectives": exchanges,
-        "outputs": [request.output for request in levels[0].requests],
+        "outputs": [request.output for request in levels[0].requests] if is_whole else [],
         "min_logit_margin": margin,
         "margin_bound": bound,
         "margin_violated": margin <= bound,
-        "floor": _floor(config, weights, levels[0], exchanges, collectives.device),
+        "floor": _floor(config, weights, levels[0], exchanges, collectives.device) if exchanges else None,
+        "stopped": watch.evidence if watch is not None else None,
     }
 
 
@@ -136,8 +143,9 @@ def _effects(config: EngineConfig, stepper: Stepper, calls: Counter[str]) -> lis
 
 
 def _level(config: EngineConfig, record: LevelRecord) -> dict[str, Any]:
-    ttft_ms = [(request.first_token - request.submitted) * 1000 for request in record.requests]
-    tpot_ms = [_time_per_output_token_ms(request) for request in record.requests]
+    ended = [request for request in record.requests if request.is_finished]
+    ttft_ms = [(request.first_token - request.submitted) * 1000 for request in ended]
+    tpot_ms = [_time_per_output_token_ms(request) for request in ended]
     step_ms = [seconds * 1000 for seconds in record.step_s]
     num_verdicts = len(record.accepted)
     return {
@@ -160,7 +168,7 @@ def _level(config: EngineConfig, record: LevelRecord) -> dict[str, Any]:
                 "prompt_tokens": len(request.prompt),
                 "output_tokens": len(request.output),
             }
-            for request in record.requests
+            for request in ended
         ],
     }
 

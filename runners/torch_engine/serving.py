@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .config import EngineConfig
@@ -21,6 +22,11 @@ class Request:
     submitted: float = 0.0
     first_token: float = 0.0
     finished: float = 0.0
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all of its tokens were generated."""
+        return self.finished > 0.0
 
 
 @dataclass(slots=True)
@@ -58,6 +64,12 @@ class _Slots:
         self.stepper, self.record, self.output_tokens = stepper, record, output_tokens
         self.waiting = list(reversed(record.requests))
         self.active: list[Request | None] = [None] * record.concurrency
+        self._ended: list[Request] = []
+
+    def take_ended(self) -> list[Request]:
+        """The requests that have ended since the last call."""
+        ended, self._ended = self._ended, []
+        return ended
 
     def refill(self) -> None:
         """Give every free slot the next request. A request counts as submitted the moment a slot is free for it."""
@@ -89,6 +101,7 @@ class _Slots:
         request.output.extend(verdict.emitted[: self.output_tokens - len(request.output)])
         if len(request.output) == self.output_tokens:
             request.finished = time.monotonic()
+            self._ended.append(request)
             self.active[slot] = None
 
     @property
@@ -97,14 +110,21 @@ class _Slots:
         return any(request is not None for request in self.active)
 
 
-def serve_level(stepper: Stepper, config: EngineConfig, concurrency: int) -> LevelRecord:
-    """Serve all requests of one level."""
+def serve_level(
+    stepper: Stepper,
+    config: EngineConfig,
+    concurrency: int,
+    is_enough: Callable[[int, Sequence[Request]], bool] | None = None,
+) -> LevelRecord:
+    """Serve all requests of one level, or those until ``is_enough`` says so of the level and what has just ended."""
     record = LevelRecord(concurrency, make_requests(config, config.workload.requests_at(concurrency)))
     slots = _Slots(stepper, record, config.workload.output_tokens)
     started = time.monotonic()
     slots.refill()
     while slots.is_busy:
         slots.step()
+        if is_enough is not None and (ended := slots.take_ended()) and is_enough(concurrency, ended):
+            break
         slots.refill()
     record.wall_s = time.monotonic() - started
     return record

@@ -73,7 +73,7 @@ def judged(
 ) -> Outcome:
     """Return the outcome of a trial with this record."""
     trial = Trial(study="study", number=3, work=work(kind), cookie="c", lease=LEASE, started_at=START)
-    return judge(trial, record, small_space(), baseline, interruptions)
+    return judge(trial, record, small_space(), [baseline] if baseline else [], interruptions)
 
 
 def test_a_launch_is_worth_the_geometric_mean_over_its_levels() -> None:
@@ -153,7 +153,7 @@ def test_an_option_is_blamed_on_its_parameter_whatever_the_version_calls_it(
 ) -> None:
     """The dead end is then one of the space, not of a word that it does not have."""
     trial = Trial(study="study", number=3, work=work(Kind.SEARCH), cookie="c", lease=LEASE, started_at=START)
-    failure = judge(trial, died(tmp_path, line, Phase.SPAWN), load_space(engine), None, 0).failure
+    failure = judge(trial, died(tmp_path, line, Phase.SPAWN), load_space(engine), [], 0).failure
     assert failure is not None and failure.blames == (parameter,)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from agent.campaign import Campaign, Interruption
+from agent.campaign import Campaign
 from agent.home import Home
+from agent.interruption import Interruption
 from agent.recovery import own_lease
 from agent.store.study_store import BUDGET
-from runners import Exit, Leftovers, Measurement, Phase, Runner, RunRecord, TrialRequest
-from runners.ray_pool import Running
+from runners import Exit, Leftovers, Measurement, Phase, RunRecord, TrialRequest
+from tests.support.pool_in_here import PoolInHere
 from tests.support.stores import sqlite_store
 from tests.support.synthetic_engine import SyntheticEngine
 
@@ -26,27 +26,6 @@ class Careless(SyntheticEngine):
         return RunRecord(
             exit=exit_, phase=Phase.STOP, wall_s=0.1, measurement=Measurement(levels=()), leftovers=LEFT, node="node-a"
         )
-
-
-class PoolInHere:
-    """Runs what is submitted at once, in this process."""
-
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
-        self.num_submitted = 0
-
-    def submit(self, requests: Sequence[TrialRequest]) -> Running:
-        """Count and hand on."""
-        self.num_submitted += 1
-        return Running(None, tuple(requests))  # type: ignore[arg-type]
-
-    def wait(self, running: Sequence[Running], timeout_s: float) -> list[Running]:
-        """Return everything: it is over already."""
-        return list(running)
-
-    def result(self, task: Running) -> list[RunRecord]:
-        """Run."""
-        return [self._runner.run(request) for request in task.requests]
 
 
 def test_nothing_more_is_launched_on_a_node_that_is_not_clean(tmp_path: Path) -> None:

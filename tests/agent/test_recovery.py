@@ -104,8 +104,8 @@ def test_a_study_is_taken_and_given_up(store: StudyStore) -> None:
     lease = take_ownership(store)
     assert lease.pid == os.getpid()
     assert str(os.getpid()) in (owner_of(store) or "")
-    take_ownership(store)  # one's own study may be taken again
-    give_up_ownership(store)
+    assert take_ownership(store) == lease  # one's own study may be taken again
+    give_up_ownership(store, lease)
     assert owner_of(store) is None
 
 

@@ -31,6 +31,7 @@ def test_a_name_that_may_hold_a_secret_is_masked(name: str) -> None:
         ("--max-total-tokens", "4096"),
         ("tokenizer", "a/b"),
         ("token_map", "x.pt"),
+        ("num_speculative_tokens_per_batch_size", "[[1, 2, 3]]"),
         ("path", "x"),
     ],
 )

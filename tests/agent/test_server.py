@@ -157,6 +157,12 @@ def test_a_hidden_simulation_is_a_number(planner: Planner) -> None:
         ({"model": None}, ["--model", "give its folder"]),
         ({"model": "/no/such"}, ["--model", "there is no /no/such"]),
         ({"draft": "./no-such"}, ["--draft", "there is no"]),
+        ({"draft": "models/drafts/near"}, ["--draft", "there is no models/drafts/near"]),
+        ({"draft": "near/"}, ["--draft", "there is no near"]),
+        ({"model": "~nobody-here/model"}, ["--model", "no path"]),
+        ({"model": "x" * 5000}, ["--model", "no path"]),
+        ({"model": "/usr"}, ["--model", "no config.json"]),
+        ({"draft": __file__}, ["--draft", "is a file"]),
         ({"engine_python": "/no/such"}, ["--engine-python", "does not exist"]),
         ({"engine_python": "/bin/false"}, ["--engine-python", "/bin/false", "cannot be imported"]),
         ({"options": {"port": "1"}}, ["--option port", "chooses it"]),
@@ -247,3 +253,20 @@ def test_a_file_says_what_options_say(planner: Planner, tmp_path: Path) -> None:
     file.write_text(text + f"engine_python: {planner.installed.sglang}\ndevice: cpu\n", encoding="utf-8")
     settings = make_plan(load_spec(file, {}), Home(tmp_path / "home")).manifest.settings.engine
     assert (settings.variables, settings.num_ranks) == ({"SGLANG_DEBUG_SYMM_MEM": "1"}, 2)
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", '"text"', "\x00", "[" * 100_000])
+def test_a_model_whose_configuration_cannot_be_read_is_refused(planner: Planner, tmp_path: Path, content: str) -> None:
+    """Found now, not after minutes on the node."""
+    draft = tmp_path / "draft"
+    draft.mkdir()
+    (draft / "config.json").write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"--draft: its configuration cannot be read: .*config\.json"):
+        planner.plan(draft=str(draft))
+
+
+def test_a_name_of_a_hub_is_taken_as_it_is(planner: Planner) -> None:
+    """Nothing is fetched, so nothing is known of it."""
+    plan = planner.plan(model="some-people/Model-7B.v2", draft="old-model")
+    settings = plan.manifest.settings.engine
+    assert (settings.model, settings.draft_model) == ("some-people/Model-7B.v2", "old-model")

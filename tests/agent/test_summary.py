@@ -63,19 +63,15 @@ def trial(number: int, piece: object, outcome: Outcome) -> Trial:
 START_OF_ALL = [launch(100.0, Kind.DEFAULT), launch(50.0, Kind.BASELINE, draft=0)]
 
 
-def test_the_gain_is_the_best_arms_mean_over_the_baselines() -> None:
-    """Means over all launches of an arm, first ones and repeats alike."""
-    found = summary(
-        [
-            *START_OF_ALL,
-            launch(54.0, Kind.REPEAT, draft=0),
-            launch(150.0, draft=3),
-            launch(110.0, Kind.REPEAT, draft=3),
-        ]
-    )
+def test_the_gain_leaves_out_the_launch_for_which_the_best_was_chosen() -> None:
+    """The first launch was chosen for being large; all launches of the baseline count."""
+    repeats = [launch(value, Kind.REPEAT, draft=3) for value in (110.0, 112.0)]
+    again = [launch(value, Kind.REPEAT, draft=0) for value in (52.0, 51.0)]
+    found = summary([*START_OF_ALL, *again, launch(150.0, draft=3), *repeats])
     assert found.best is not None and found.best.assignment["draft"] == 3
-    assert found.gain == pytest.approx(130.0 / 52.0)
-    assert found.verdict == "gain"
+    assert found.gain == pytest.approx((110.0 * 112.0) ** (1 / 2) / (50.0 * 51.0 * 52.0) ** (1 / 3))
+    assert found.comparison is not None and found.comparison.low < found.gain < found.comparison.high
+    assert (found.verdict, found.comparison.num_launches, found.comparison.num_baseline) == ("gain", 2, 3)
 
 
 def test_an_arm_that_was_repeated_goes_before_one_that_was_lucky_once() -> None:
@@ -98,8 +94,8 @@ def test_without_repeats_the_best_single_launch_is_shown_and_nothing_is_claimed(
     assert found.verdict == "not separable within the budget"
 
 
-def test_arms_whose_launches_overlap_are_not_separable() -> None:
-    """The worst launch of the best has to beat the best launch of the baseline."""
+def test_arms_whose_intervals_overlap_are_not_separable() -> None:
+    """The whole interval of the ratio has to lie above one."""
     found = summary(
         [*START_OF_ALL, launch(101.0, Kind.REPEAT, draft=0), launch(100.0, Kind.REPEAT)],
     )

@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
 
+from runners.ports import free_port
 from tests.support.bare_torch import expected_dead_ends
+from tests.support.command_line import copied
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 BUDGET = 12
+AGENT = (sys.executable, "-m", "agent")
 
 
 def _agent(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "agent", *arguments, "--home", str(home)]
+    command = [*AGENT, *arguments, "--home", str(home)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
 
@@ -60,3 +66,33 @@ def test_the_best_command_repeats_the_best_trial(home: Path, tmp_path: Path) -> 
     result = tmp_path / "result.json"
     subprocess.run([*best["command"].split(), "--result", str(result)], cwd=tmp_path, check=True, capture_output=True)
     assert json.loads(result.read_text())["resolved"]["allreduce"] == best["assignment"]["allreduce"]
+
+
+def test_the_newcomers_path_leads_from_a_result_to_a_started_engine(home: Path, tmp_path: Path) -> None:
+    """Search → result → resume with more budget → MLflow's view → export → the exported script starts the engine."""
+    taken = copied(home, tmp_path / "home")
+    assert (
+        f"{BUDGET + 1} of {BUDGET + 1} launches closed" in _agent(taken, "resume", "--budget", str(BUDGET + 1)).stdout
+    )
+    port = free_port()
+    with subprocess.Popen([*AGENT, "ui", "--port", str(port), "--home", str(taken)], cwd=ROOT) as view:
+        try:
+            wait_until(lambda: b"MLflow" in fetched(f"http://127.0.0.1:{port}/"), 90)
+        finally:
+            view.terminate()
+    script, result = tmp_path / "serve.sh", tmp_path / "result.json"
+    script.write_text(_agent(taken, "best", "--export", "sh").stdout, encoding="utf-8")
+    subprocess.run(["/bin/sh", str(script), "--result", str(result)], cwd=tmp_path, check=True, capture_output=True)
+    best = _reading(taken, "best")
+    assert isinstance(best, dict)
+    assert json.loads(result.read_text())["resolved"]["allreduce"] == best["assignment"]["allreduce"]
+
+
+def fetched(address: str) -> bytes:
+    """Return a page, empty while nobody serves it."""
+    try:
+        with urllib.request.urlopen(address, timeout=20) as answer:  # noqa: S310 (loopback)
+            content: bytes = answer.read()
+            return content
+    except URLError:
+        return b""

@@ -184,7 +184,7 @@ def end(kind: str, engine: Path, folder: Path) -> End:
     os.environ["TMPDIR"] = str(temporary)  # launches make their folders in here, so that nobody else's are counted
     request, record = KINDS[kind](engine, folder / "artifacts")
     failure = classify(record).failure
-    left = left_behind(request, record, before)
+    left = left_behind(request.cookie, record, before)
     left += [f"folder {path}" for path in sorted(temporary.iterdir())]
     left += [f"socket {path}" for path in sockets_in(record.env.get("TMPDIR", ""))]
     return End(kind, record.exit.cause, failure.reason.value if failure else "measured", record.wall_s, tuple(left))

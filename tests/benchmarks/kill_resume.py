@@ -1,8 +1,11 @@
-"""kill -9 of the agent at random instants of a study, `agent resume` each time: is anything lost, doubled or left?
+"""Kill anything of a working agent at random instants, resume, and look: is anything lost, doubled or left?
 
-    python -m tests.benchmarks.kill_resume --kills 10 --budget 40
+    python -m tests.benchmarks.kill_resume --kills 200
+    python -m tests.benchmarks.kill_resume --kills 30 --engine vllm
 
-The engine is deterministic (its processes are real), so an uninterrupted run gives the sequence to compare with.
+Victims (tests/support/victims.py): the agent, Ray's daemons and worker, the warden, the engine, the watchdog; Ctrl-C
+once and twice, a closed terminal, and a power cut (everything stopped, the state copied, all killed, resumed from the
+copy). An agent that lives on is struck again. A study is finished, then checked, then the next one begins.
 """
 
 from __future__ import annotations
@@ -10,135 +13,233 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import click
 
-ENGINE = "tests.support.synthetic_engine:ProcessSyntheticEngine"
+from agent.errors import NothingWorksError, UsageError
+from agent.home import Home
+from agent.reading import Reading, read_study
+from agent.store.study_store import StudyStore
+from runners.cookies import COOKIE_VARIABLE, SESSION_VARIABLE
+from tests.support import victims
+from tests.support.study_checks import integrity_problems, problems_of
+
 ROOT = Path(__file__).parents[2]
-LONGEST_LIFE_S = 8.0
-"""An agent is killed within this time of its start: Ray needs about four seconds of it, a launch half a second."""
+SYNTHETIC = "tests.support.synthetic_engine:ProcessSyntheticEngine"
+MARK = "KILL_RESUME_MARK"
+"""In the environment of everything this benchmark starts, so that nobody else's processes are counted."""
 RAY_GRACE_S = 90.0
-"""Ray's own agents may take this long to notice that their cluster is gone."""
+"""Ray's own helpers may take this long to notice that their cluster is gone."""
+END_S = 60.0
+"""How long an agent may take to end by a signal that it can handle."""
 
 
 @dataclass(frozen=True)
+class Course:
+    """What is killed: the engine's options, how large a study is, and how far apart the kills are."""
+
+    options: tuple[str, ...]
+    budget: int
+    longest_pause_s: float
+    kills_each: int
+    """Kills after which a study is left to end in peace."""
+
+
+@dataclass
 class Finding:
-    """What is true of the study after all kills and resumes."""
+    """What is true after all kills and resumes."""
 
-    kills: int
-    closed: int
-    identities_run_twice: int
-    processes_left: int
-    runs_that_sync_had_to_touch: int
-    same_proposals: bool
+    kills: int = 0
+    victims: dict[str, int] = field(default_factory=dict)
+    studies: int = 0
+    given_up: int = 0
+    """Studies in which nothing worked, since all that was launched was killed."""
+    launches: int = 0
+    probes: int = 0
+    interrupted: int = 0
+    resumes: int = 0
+    problems: list[str] = field(default_factory=list)
+    """Trials lost or doubled, budgets that are not exact, databases that are not sound, other proposals."""
+    processes_left: int = 0
+    runs_that_sync_had_to_touch: int = 0
+    seconds: float = 0.0
 
 
-MARK = "KILL_RESUME_MARK"
-"""In the environment of everything this benchmark starts, so that nobody else's processes are counted."""
+def courses(engine: str, models: Path | None) -> Course:
+    """Return how studies of an engine are killed."""
+    if engine == "torch":
+        return Course(("--option", "preset=tiny"), budget=6, longest_pause_s=20.0, kills_each=40)
+    if engine == "synthetic":
+        options = ("--engine", SYNTHETIC, "--space", "torch", "--device", "cpu")
+        return Course(options, budget=14, longest_pause_s=8.0, kills_each=40)
+    if models is None:
+        raise click.UsageError("--engine vllm needs --python and --models")
+    return Course(_vllm_options(models), budget=6, longest_pause_s=30.0, kills_each=1000)
 
 
-def run(kills: int, budget: int, seed: int, folder: Path) -> Finding:
-    """Kill and resume a study, run another one undisturbed, and compare."""
-    generator = random.Random(seed)
-    os.environ[MARK] = folder.name
-    home, undisturbed = folder / "killed", folder / "undisturbed"
-    start = _command("search", home, "--budget", str(budget), *_ENGINE_OPTIONS)
-    done = 0
-    for _ in range(kills):
-        done += _killed(
-            start if not _exists(home) else _command("resume", home), generator.uniform(1.0, LONGEST_LIFE_S)
+def _vllm_options(models: Path) -> tuple[str, ...]:
+    fixed = {"max-model-len": "2048", "gpu-memory-utilization": "0.3", "enforce-eager": "true"}
+    options = [word for name, value in fixed.items() for word in ("--option", f"{name}={value}")]
+    sizes = ("--concurrency", "1,4", "--prompt-tokens", "32", "--output-tokens", "32", "--requests", "8")
+    space = ("--space", str(ROOT / "tests" / "engines" / "vllm_ngram.yaml"))
+    server = ("--engine", "vllm", "--model", str(models / "tiny"), "--tp", "1", "--device", "cpu")
+    return (*server, *options, "--env", "VLLM_CPU_KVCACHE_SPACE=1", *sizes, *space)
+
+
+class Victimised:
+    """One study after the other, each killed again and again."""
+
+    def __init__(self, course: Course, seed: int, folder: Path) -> None:
+        self.course, self.folder = course, folder
+        self.found = Finding()
+        self._random = random.Random(seed)
+        self._sessions: set[str] = set()
+        os.environ[MARK] = folder.name
+
+    def study(self, kills: int) -> None:
+        """Begin a study, strike it that often, let it end, and check it."""
+        home = self.folder / f"study-{self.found.studies}"
+        self.found.studies += 1
+        left, code = kills, 0
+        while code != NothingWorksError.exit_code and not _finished(home):
+            struck, code = self._life(home, left)
+            left -= struck
+            self.found.problems += [f"{home.name}: {each}" for each in integrity_problems(home)]
+        self._check(home, is_whole=code != NothingWorksError.exit_code)
+        shutil.rmtree(home)
+
+    def _life(self, home: Path, kills: int) -> tuple[int, int]:
+        """Run an agent until it ends or is ended; return how often it was struck, and its exit code."""
+        exists = _reading(home) is not None
+        self.found.resumes += exists
+        command = _command("resume", home) if exists else _command("search", home, *self._options())
+        agent = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=self._errors(), cwd=ROOT, start_new_session=True
         )
-    while not _finished(home):
-        subprocess.run(
-            start if not _exists(home) else _command("resume", home), check=True, stdout=subprocess.DEVNULL, cwd=ROOT
-        )
-    subprocess.run(
-        _command("search", undisturbed, "--budget", str(budget), *_ENGINE_OPTIONS),
-        check=True,
-        stdout=subprocess.DEVNULL,
-        cwd=ROOT,
-    )
-    sequence = _identities(home)
-    return Finding(
-        kills=done,
-        closed=len(sequence),
-        identities_run_twice=sum(count - 1 for count in Counter(sequence).values()),
-        processes_left=_processes_left(),
-        runs_that_sync_had_to_touch=_touched_by_sync(home),
-        same_proposals=sequence == _identities(undisturbed),
-    )
+        struck, born = 0, time.monotonic()
+        while not _ends_within(
+            agent, self._random.uniform(0.5, self.course.longest_pause_s) if kills > struck else None
+        ):
+            kind, victim = victims.choose(self._random, agent.pid)
+            self._sessions |= _sessions_below(agent.pid)
+            self.found.victims[kind] = self.found.victims.get(kind, 0) + 1
+            self._note(f"{kind} after {time.monotonic() - born:.1f} s")
+            struck += 1
+            if kind == "power cut":
+                self._cut_power(agent, home)
+            else:
+                victims.strike(kind, victim, agent)
+            if kind in victims.FATAL:
+                self._end(agent, kind)
+                break
+        self.found.kills += struck
+        self._note(f"ended with {agent.returncode} after {time.monotonic() - born:.1f} s")
+        return struck, agent.returncode
+
+    def _note(self, what: str) -> None:
+        with (self.folder / "course.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{time.monotonic():.1f} {what}\n")
+
+    def _options(self) -> tuple[str, ...]:
+        return ("--budget", str(self.course.budget), "--name", "killed", *self.course.options)
+
+    def _errors(self) -> int:
+        return os.open(self.folder / "stderr.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def _end(self, agent: subprocess.Popen[bytes], kind: str) -> None:
+        if kind == "ctrl-c twice" and not _ends_within(agent, self._random.uniform(0.05, 1.0)):
+            victims.strike(kind, None, agent)
+        if not _ends_within(agent, END_S):
+            self.found.problems.append(f"the agent did not end within {END_S:.0f} s of: {kind}")
+            agent.kill()
+            agent.wait()
+
+    def _cut_power(self, agent: subprocess.Popen[bytes], home: Path) -> None:
+        """Stop everything, copy the state, kill everything, and go on with the copy in the place of the original."""
+        everything = [stat.key for stat in victims.descendants(agent.pid)] + self._ours()
+        victims.freeze(everything)
+        copy = home.with_name(home.name + "-copy")
+        if home.exists():
+            victims.copy_state(home, copy)
+        victims.kill_all([key for key in {*everything, *self._ours()} if key.pid != agent.pid])
+        agent.kill()
+        agent.wait()
+        if home.exists():
+            shutil.rmtree(home)
+            copy.rename(home)
+
+    def _ours(self) -> list[victims.ProcessKey]:
+        return victims.marked_processes(f"{MARK}={os.environ[MARK]}")
+
+    def _check(self, home: Path, *, is_whole: bool) -> None:
+        """Check a study that is over. One whose every launch was killed may say that nothing works, before its time."""
+        reading = read_study(Home.find(str(home)), None, None)
+        self.found.launches += reading.summary.spent
+        self.found.probes += reading.summary.num_probes
+        self.found.interrupted += reading.summary.outcomes["interrupted"]
+        self.found.problems += [
+            f"{home.name}: {each}" for each in problems_of(home, self.course.budget if is_whole else None)
+        ]
+        self.found.given_up += not is_whole
+        self.found.runs_that_sync_had_to_touch += _touched_by_sync(home)
+        self.found.processes_left += self._processes_left(reading.store)
+
+    def _processes_left(self, store: StudyStore) -> int:
+        """Return how many processes of any session are alive, after Ray's own had time to go."""
+        entries = [f"{COOKIE_VARIABLE}={trial.cookie}" for trial in (*store.trials(), *store.probes())]
+        entries += [f"{SESSION_VARIABLE}={each}" for each in self._sessions]
+        deadline = time.monotonic() + RAY_GRACE_S
+        while (left := len(self._ours()) + _marked(entries)) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        return left
 
 
-_ENGINE_OPTIONS = ("--engine", ENGINE, "--space", "torch", "--device", "cpu", "--name", "killed")
+def _marked(entries: Sequence[str]) -> int:
+    wanted = {entry.encode() for entry in entries}
+    found = 0
+    for stat in victims.all_stats():
+        environment = victims.read_bytes(f"/proc/{stat.pid}/environ") or b""
+        found += not stat.is_zombie and bool(wanted & set(environment.split(b"\0")))
+    return found
+
+
+def _sessions_below(agent: int) -> set[str]:
+    """Return the marks of the sessions that an agent has begun, from its watchdog's command line."""
+    lines = (victims.command_line(stat.pid).split(" ") for stat in victims.descendants(agent))
+    return {line[-3] for line in lines if len(line) > 3 and line[-4].endswith("session_watchdog.py")}
+
+
+def _ends_within(agent: subprocess.Popen[bytes], seconds: float | None) -> bool:
+    try:
+        agent.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _command(name: str, home: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "agent", name, "--home", str(home), *options]
 
 
-def _killed(command: Sequence[str], after_s: float) -> int:
-    """Start, wait, kill -9; return 1 when there was still something to kill."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
+def _reading(home: Path) -> Reading | None:
     try:
-        process.wait(timeout=after_s)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        return 1
-    return 0
-
-
-def _status(home: Path) -> dict[str, int] | None:
-    asked = subprocess.run(_command("status", home, "--json"), capture_output=True, text=True, check=False, cwd=ROOT)
-    return json.loads(asked.stdout) if asked.returncode == 0 else None
-
-
-def _exists(home: Path) -> bool:
-    return _status(home) is not None
+        return read_study(Home.find(str(home)), None, None)
+    except UsageError:  # killed before it was stored
+        return None
 
 
 def _finished(home: Path) -> bool:
-    status = _status(home)
-    return status is not None and status["spent"] >= status["budget"]
-
-
-def _identities(home: Path) -> list[str]:
-    """Return the identities of the launches that count, in the order in which they were proposed."""
-    from agent.home import Home
-    from agent.reading import read_study
-
-    trials = read_study(Home.find(str(home)), None, None).history.trials
-    return [trial.work.identity for trial in trials if trial.counts]
-
-
-def _processes_left() -> int:
-    """Return how many processes of any agent session are alive, after Ray's own had time to go."""
-    deadline = time.monotonic() + RAY_GRACE_S
-    while (left := len(_ours())) and time.monotonic() < deadline:
-        time.sleep(0.5)
-    return left
-
-
-def _ours() -> list[int]:
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and int(folder.name) != os.getpid():
-            try:
-                environment = (folder / "environ").read_bytes()
-            except OSError:
-                continue
-            if f"\0{MARK}={os.environ[MARK]}\0".encode() in b"\0" + environment + b"\0":
-                found.append(int(folder.name))
-    return found
+    reading = _reading(home)
+    return reading is not None and reading.summary.spent >= reading.summary.budget
 
 
 def _touched_by_sync(home: Path) -> int:
@@ -147,14 +248,40 @@ def _touched_by_sync(home: Path) -> int:
     return int(report["created"]) + int(report["updated"]) + int(report["removed"])
 
 
+def run(kills: int, course: Course, seed: int, folder: Path, longest_s: float = float("inf")) -> Finding:
+    """Strike studies until there were that many kills (or no time is left to begin one), and return what was found."""
+    started = time.monotonic()
+    victimised = Victimised(course, seed, folder)
+    found = victimised.found
+    while found.kills < kills and time.monotonic() - started < longest_s:
+        victimised.study(min(course.kills_each, kills - found.kills))
+        found.seconds = round(time.monotonic() - started, 1)
+        click.echo(json.dumps(asdict(found)), err=True)
+    return found
+
+
 @click.command()
-@click.option("--kills", default=10, show_default=True)
-@click.option("--budget", default=40, show_default=True)
+@click.option("--kills", default=200, show_default=True)
+@click.option("--engine", type=click.Choice(["torch", "vllm", "synthetic"]), default="torch", show_default=True)
+@click.option("--python", "engine_python", help="Python of the environment that holds vLLM.")
+@click.option("--models", type=click.Path(path_type=Path), help="Folder with the model `tiny` for it.")
 @click.option("--seed", default=0, show_default=True)
-def main(kills: int, budget: int, seed: int) -> None:
-    """Print what is left of a study after that many kills."""
+@click.option("--minutes", default=float("inf"), help="Time after which no further study is begun.")
+def main(kills: int, engine: str, engine_python: str | None, models: Path | None, seed: int, minutes: float) -> None:
+    """Print what is left of studies after that many kills; exit code 1 when anything is wrong."""
+    course = courses(engine, models)
+    if engine_python is not None:
+        course = Course(
+            (*course.options, "--engine-python", engine_python),
+            course.budget,
+            course.longest_pause_s,
+            course.kills_each,
+        )
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and the agents would inherit that
     with tempfile.TemporaryDirectory(prefix="kill-resume-") as folder:
-        click.echo(json.dumps(asdict(run(kills, budget, seed, Path(folder))), indent=2))
+        found = run(kills, course, seed, Path(folder), 60 * minutes)
+    click.echo(json.dumps(asdict(found), indent=2))
+    sys.exit(1 if found.problems or found.processes_left or found.runs_that_sync_had_to_touch else 0)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,27 @@
 """How good the declared best is after 40 launches, and what it costs, against what others would do.
 
-    python -m tests.benchmarks.search_efficiency --seeds 20
+    python -m tests.benchmarks.search_efficiency --seeds 20 --workers 16 --into studies.jsonl
     python -m tests.benchmarks.search_efficiency --generated 100:110 --seeds 3
 
 Every strategy gets the same modelled nodes, seeds and budget in one run. Regret is the share of the true best objective
-that the declared best misses (without noise). Node time is modelled; a study that never reaches a regret counts as
-unreached, and medians over unreached ones say so.
+that the declared best misses (without noise). Node time is modelled. With `--into`, each finished study is a line of
+that file; the same command goes on where it was stopped. `search_table` prints the tables of such a file again.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import random
-import statistics
+import multiprocessing
+import os
+import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from multiprocessing import Pool
+from pathlib import Path
 
+from agent.propose import improve
 from agent.store.trial import Kind, Trial
 from agent.summary import summarise
 from runners import Rung
@@ -27,65 +29,86 @@ from search_spaces import Assignment, NodeModel, load_node, true_value
 from search_spaces.node_best import best
 from search_spaces.node_generator import generate
 from search_spaces.node_loader import shipped_nodes
+from tests.benchmarks.other_steps import STEPS, launches_by
 from tests.benchmarks.plain_strategies import STRATEGIES, Launches
+from tests.benchmarks.search_table import OURS, REACHED, Run, line_of, runs_in, tables
 from tests.support.modelled_study import ModelledStudy
 
 BUDGET = 40
-OURS = "agent"
-REACHED = (0.10, 0.05)
 KNOWN = 2
 """Failures of one planted cause after which a further one was avoidable."""
 
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One study of one strategy."""
-
-    node: str
-    strategy: str
-    regret: float
-    hours: float
-    hours_to: tuple[float, ...]
-    """Node time until a launch came this close to the best, for each of REACHED; infinite where none did."""
-    known: float
-    """Share of the node time spent on failures whose cause had failed twice before."""
-    confirming: float
-    """Share of it spent on launches that only confirm or repeat."""
-    probing: float
-    failures: int
+Job = tuple[str, int, str, int]
+"""Node, seed, strategy and budget of one study."""
 
 
 def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", nargs="*", default=None, help="shipped nodes; by default all of them")
+    """Run what is missing and print the tables."""
+    given = _options()
+    names = given.nodes or list(shipped_nodes())
+    names = [str(seed) for seed in _seeds(given.generated)] if given.generated else names
+    jobs = [
+        (name, seed, strategy, given.budget)
+        for strategy in given.strategies  # ours first: its studies take longest
+        for seed in range(given.seeds)
+        for name in names
+    ]
+    into = Path(given.into) if given.into else None
+    done = {run.key: run for run in (runs_in(into) if into and into.exists() else ())}
+    missing = [job for job in jobs if job not in done]
+    if into and into.exists():
+        into.write_text("".join(line_of(each) for each in done.values()), encoding="utf-8")  # drops a line cut off
+    for found in _studies(missing, given.workers):
+        done[found.key] = found
+        if into:
+            with into.open("a", encoding="utf-8") as file:
+                file.write(line_of(found))
+    print(tables([done[job] for job in jobs]))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--nodes", nargs="*", default=None, help="shipped nodes or files; by default all shipped ones")
     parser.add_argument("--generated", help="seeds of generated nodes, FIRST:LAST, instead of shipped ones")
     parser.add_argument("--seeds", type=int, default=20)
-    given = parser.parse_args()
-    names = [str(seed) for seed in _seeds(given.generated)] if given.generated else given.nodes or list(shipped_nodes())
-    jobs = [(name, seed, strategy) for name in names for seed in range(given.seeds) for strategy in (OURS, *STRATEGIES)]
-    with Pool() as pool:
-        runs = pool.starmap(run, jobs, chunksize=1)
-    print(f"{len(names)} nodes x {given.seeds} seeds, {BUDGET} launches, modelled; regret as median [80 % interval]\n")
-    print(_by_node(runs))
-    print(_overall(runs))
+    parser.add_argument("--budget", type=int, default=BUDGET)
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes; by default one for each core")
+    parser.add_argument("--into", help="file of results, JSON lines; what stands there already is not run again")
+    usual, more = (OURS, *STRATEGIES), tuple(STEPS)
+    about = f"of: {', '.join(usual)} (these by default); {', '.join(more)}"
+    parser.add_argument("--strategies", nargs="*", default=usual, choices=(*usual, *more), metavar="NAME", help=about)
+    return parser.parse_args()
 
 
-def run(name: str, seed: int, strategy: str) -> Run:
+def _studies(jobs: Sequence[Job], workers: int) -> Iterator[Run]:
+    """Yield the studies as they end. One thread each: many small matrices, and the cores are taken already."""
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        for number, found in enumerate(pool.imap_unordered(run, jobs), start=1):
+            yield found
+            if number % 20 == 0 or number == len(jobs):
+                print(f"{number} of {len(jobs)} studies", file=sys.stderr, flush=True)
+
+
+def run(job: Job) -> Run:
     """Run one study."""
+    name, seed, strategy, budget = job
     node, top = _node(name)
-    if strategy == OURS:
-        study = ModelledStudy(node=node, budget=BUDGET, seed=seed)
-        study.run()
+    began = time.process_time()
+    if strategy == OURS or strategy in STEPS:
+        study = ModelledStudy(node=node, budget=budget, seed=seed)
+        with launches_by(STEPS.get(strategy, improve.propose)):
+            study.run()
         arm = summarise(study.history(), "study").best
-        trials = sorted([*study.trials, *study.probes], key=lambda trial: trial.started_at)
-        return _measured(node, top, strategy, arm.assignment if arm else None, list(_steps(trials)))
-    launches = Launches(node, BUDGET, seed)
-    STRATEGIES[strategy](launches)
-    found = [(outcome.value, point) for point, outcome, _ in launches.tried.values() if outcome.value is not None]
-    declared = max(found, key=lambda pair: pair[0])[1] if found else None
-    steps = [(point, record.wall_s, "launch") for point, _, record in launches.tried.values()]
-    return _measured(node, top, strategy, declared, steps)
+        declared = arm.assignment if arm else None
+        steps = list(_steps(sorted([*study.trials, *study.probes], key=lambda trial: trial.started_at)))
+    else:
+        launches = Launches(node, budget, seed)
+        STRATEGIES[strategy](launches)
+        found = [(outcome.value, point) for point, outcome, _ in launches.tried.values() if outcome.value is not None]
+        declared = max(found, key=lambda pair: pair[0])[1] if found else None
+        steps = [(point, record.wall_s, "launch") for point, _, record in launches.tried.values()]
+    return _measured(job, node, top, declared, steps, time.process_time() - began)
 
 
 def _steps(trials: Sequence[Trial]) -> Iterator[tuple[Assignment, float, str]]:
@@ -98,16 +121,21 @@ def _steps(trials: Sequence[Trial]) -> Iterator[tuple[Assignment, float, str]]:
 
 
 def _measured(
-    node: NodeModel, top: float, strategy: str, declared: Assignment | None, steps: list[tuple[Assignment, float, str]]
+    job: Job,
+    node: NodeModel,
+    top: float,
+    declared: Assignment | None,
+    steps: list[tuple[Assignment, float, str]],
+    cpu_s: float,
 ) -> Run:
     seen: Counter[str] = Counter()
     spent = known = 0.0
-    by_kind: Counter[str] = Counter()
+    by_kind = dict.fromkeys(("probe", "confirm", "launch"), 0.0)
     hours_to = [math.inf] * len(REACHED)
-    failures = 0
+    failures, best_value = 0, 0.0
     for point, seconds, kind in steps:
         spent += seconds
-        by_kind[kind] += seconds  # type: ignore[assignment]
+        by_kind[kind] += seconds
         if kind == "probe":
             continue
         effective, _ = node.answers.resolved(point)
@@ -118,20 +146,26 @@ def _measured(
             seen[cause] += 1
             continue
         value = true_value(node, point) or 0.0
+        best_value = max(best_value, value)
         for index, regret in enumerate(REACHED):
             if value >= (1 - regret) * top:
                 hours_to[index] = min(hours_to[index], spent / 3600)
     value = (true_value(node, declared) or 0.0) if declared else 0.0
     return Run(
+        job=job[0],
         node=node.name,
-        strategy=strategy,
+        seed=job[1],
+        strategy=job[2],
+        budget=job[3],
         regret=1 - value / top,
+        best_regret=1 - best_value / top,
         hours=spent / 3600,
         hours_to=tuple(hours_to),
         known=known / spent,
         confirming=by_kind["confirm"] / spent,
         probing=by_kind["probe"] / spent,
         failures=failures,
+        cpu_s=cpu_s,
     )
 
 
@@ -147,49 +181,6 @@ def _node(name: str) -> tuple[NodeModel, float]:
 def _seeds(text: str) -> range:
     first, _, last = text.partition(":")
     return range(int(first), int(last))
-
-
-def _by_node(runs: list[Run]) -> str:
-    strategies = (OURS, *STRATEGIES)
-    lines = ["| node | " + " | ".join(strategies) + " |", "|---" * (len(strategies) + 1) + "|"]
-    for node in dict.fromkeys(run.node for run in runs):
-        cells = [_interval([r.regret for r in runs if r.node == node and r.strategy == s]) for s in strategies]
-        lines.append(f"| {node} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def _interval(values: Sequence[float]) -> str:
-    """Return a median with a bootstrap interval of it, in per cent."""
-    generator = random.Random(0)
-    medians = sorted(statistics.median(generator.choices(values, k=len(values))) for _ in range(400))
-    return f"{100 * statistics.median(values):.1f} [{100 * medians[40]:.1f}, {100 * medians[360]:.1f}] %"
-
-
-def _overall(runs: list[Run]) -> str:
-    header = ("strategy", "median regret", "mean", "h to 10 %", "h to 5 %", "unreached 10 / 5 %", "known dead", "")
-    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
-    for strategy in (OURS, *STRATEGIES):
-        mine = [run for run in runs if run.strategy == strategy]
-        hours = [_hours([run.hours_to[index] for run in mine]) for index in range(len(REACHED))]
-        unreached = [sum(math.isinf(run.hours_to[index]) for run in mine) / len(mine) for index in range(len(REACHED))]
-        apart = f"confirming {statistics.fmean(r.confirming for r in mine):.1%}, probing "
-        apart += f"{statistics.fmean(r.probing for r in mine):.1%}" if strategy == OURS else ""
-        cells = (
-            strategy,
-            _interval([run.regret for run in mine]),
-            f"{statistics.fmean(run.regret for run in mine):.1%}",
-            *hours,
-            " / ".join(f"{share:.0%}" for share in unreached),
-            f"{statistics.fmean(run.known for run in mine):.1%}",
-            apart if strategy == OURS else "",
-        )
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _hours(values: Sequence[float]) -> str:
-    middle = statistics.median(values)
-    return "unreached" if math.isinf(middle) else f"{middle:.1f}"
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def test_there_is_a_record_of_each_request(way: Way, speculating: StubServer, tm
     path = tmp_path / "requests.jsonl"
     run_load(job_for(way, speculating, records_path=str(path)))
     records = read_records(path)
-    assert [(record.concurrency, record.index) for record in records] == [(c, i) for c in (1, 4) for i in range(10)]
+    assert [(record.concurrency, record.index) for record in records] == [(c, i) for c in (4, 1) for i in range(10)]
     for record in records:
         assert (record.error, record.finish_reason, record.output_tokens, record.prompt_tokens) == (
             None,
@@ -156,7 +156,7 @@ FAULTS = {
 def test_one_request_that_fails_makes_the_load_unusable(way: Way, fault: str, tmp_path: Path) -> None:
     """The result names level and request with the server's answer, keeps the levels before, and has no measurement."""
     path = tmp_path / "requests.jsonl"
-    healthy = 10 + 1 + 4  # level 1 with its warm-up, warm-up of level 4
+    healthy = 10 + 4 + 1  # level 4 with its warm-up, warm-up of level 1
     with stub_server(**way.options, fault=fault, fault_at=healthy + 3) as server:
         patience = 1.0 if fault in ("stall", "silent") else 60.0
         result = run_load(job_for(way, server, request_timeout_s=patience, records_path=str(path)))
@@ -164,11 +164,11 @@ def test_one_request_that_fails_makes_the_load_unusable(way: Way, fault: str, tm
             assert server.process.wait(timeout=30) == -signal.SIGKILL
         assert (server.process.poll() is None) == (fault != "die")
     assert result.problem is not None
-    assert result.problem.startswith("level 4, request ")
-    assert [level.concurrency for level in result.levels] == [1]
+    assert result.problem.startswith("level 1, request ")
+    assert [level.concurrency for level in result.levels] == [4]
     failed = [record for record in read_records(path) if record.error is not None]
     assert failed
-    assert all(record.concurrency == 4 for record in failed)
+    assert all(record.concurrency == 1 for record in failed)
     assert re.search(FAULTS[fault], result.problem)
     with pytest.raises(UnusableLoadError):
         measurement_of(result)

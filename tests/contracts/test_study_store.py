@@ -1,8 +1,7 @@
-"""The store's contract, bound to every storage that is at hand: a SQLite file, and PostgreSQL where one is given."""
+"""The store's contract, bound to a SQLite file and to a PostgreSQL server that the tests start."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import sys
@@ -14,14 +13,14 @@ import pytest
 from agent.errors import AgentError, StorageError, UsageError
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
-from agent.store.study_store import BUDGET, PROBES, StudyStore, open_storage, study_names
+from agent.store.opening import open_storage
+from agent.store.study_store import BUDGET, PROBES, StudyStore, study_names
 from agent.store.trial import Kind, Trial, Work
-from runners import Exit, Phase, RunRecord
+from runners import Exit, Measurement, Phase, RunRecord, StoppedEarly
 from tests.support.planted import Planted
 from tests.support.simulated_study import LEASE
 from tests.support.stores import manifest, sqlite_store, work
 
-POSTGRES = "TEST_POSTGRES_URL"
 MEASURED = Outcome(kind=OutcomeKind.MEASURED, value=123.5)
 FAILED = Outcome(kind=OutcomeKind.FAILED, failure=Planted((), Reason.GPU_OOM).failure)
 SLOWER = Outcome(kind=OutcomeKind.SLOWER)
@@ -35,9 +34,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'study.db'}"
         return
-    server = os.environ.get(POSTGRES)
-    if not server:
-        pytest.skip(f"no PostgreSQL server: set {POSTGRES} to the URL of a database that may be filled")
+    server = request.getfixturevalue("postgres_url")
     yield server
     storage = open_storage(server)
     for study in storage.get_all_studies():
@@ -111,6 +108,17 @@ def test_outcomes_map_to_the_states_of_the_design(
     assert (stored.state.name, stored.values) == (state, values)
 
 
+def test_what_was_stopped_early_keeps_its_partial_value_beside_the_state(store: StudyStore) -> None:
+    """As Optuna has it: pruned, without a value, and with the intermediate value that its requests point to."""
+    stopped = StoppedEarly(concurrency=8, requests=11, below=90.0, ceiling=80.0, estimate=75.0, saved_s=12.0)
+    record = RECORD.model_copy(update={"measurement": Measurement(levels=(), stopped=stopped)})
+    closed = store.close(opened(store), SLOWER.model_copy(update={"value": 75.0}), record)
+    stored = open_storage(store.url).get_all_trials(store._ids["study"])[0]
+    assert (stored.state.name, stored.values, stored.intermediate_values) == ("PRUNED", None, {11: 75.0})
+    assert reopened(store).trials() == (closed,)
+    assert closed.counts and closed.works and not closed.is_measured and not closed.is_failed
+
+
 def test_the_outcome_is_stored_before_the_state(store: StudyStore) -> None:
     """A kill between the two leaves a running trial that carries its outcome, to be told and not run again."""
     trial = opened(store)
@@ -155,7 +163,7 @@ def test_another_process_sees_the_same(store: StudyStore) -> None:
     """Nothing lives in this process only."""
     store.close(opened(store), MEASURED, RECORD)
     code = (
-        "import sys; from agent.store.study_store import *\n"
+        "import sys; from agent.store.opening import *; from agent.store.study_store import *\n"
         "store = StudyStore(open_storage(sys.argv[1]), sys.argv[1], 'study')\n"
         "print(store.trials()[0].model_dump_json())"
     )

@@ -97,20 +97,20 @@ def is_serving(request: TrialRequest) -> bool:
     return path.exists() and '"serve"' in path.read_text(encoding="utf-8")
 
 
-def left_behind(request: TrialRequest, record: RunRecord, shared_memory_before: set[str]) -> list[str]:
+def left_behind(cookie: str, record: RunRecord, shared_memory_before: set[str]) -> list[str]:
     """Return what there still is of a launch that is over, by looking for it, whatever the record says."""
-    left = [f"process {key.pid}" for key in find_with_descendants(request.cookie)]
+    left = [f"process {key.pid}" for key in find_with_descendants(cookie)]
     temp_dir = record.env.get("TMPDIR")
     if temp_dir and Path(temp_dir).exists():
         left.append(f"folder {temp_dir}")
-    new = {path.name for path in SHM_ROOT.iterdir()} - shared_memory_before
+    new = shared_memory_names() - shared_memory_before
     left += [f"shared memory {name}" for name in sorted(new) if not is_mapped(name)]
     return left + ([] if record.leftovers.is_clean else [f"reported: {record.leftovers}"])
 
 
 def shared_memory_names() -> set[str]:
-    """Return the names in /dev/shm."""
-    return {path.name for path in SHM_ROOT.iterdir()}
+    """Return the names of the segments in /dev/shm. A folder is none: `mlflow server` keeps its queue in one there."""
+    return {entry.name for entry in os.scandir(SHM_ROOT) if not entry.is_dir(follow_symlinks=False)}
 
 
 def is_mapped(name: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runners import EngineSettings, Rung, TrialRequest, Workload
+from runners import EngineSettings, Rung, TrialRequest, Workload, ray_pool
 from runners.cookies import find_processes
 from runners.ray_pool import Lost, PoolError, RayPool
 from search_spaces import load_space
@@ -26,11 +26,14 @@ HOLDING = "tests.support.failing_engines:HoldingEngine"
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[RayPool]:
-    """A local Ray of our own."""
-    pool = RayPool(num_cpus=2)
-    pool.start()
-    yield pool
-    pool.stop()
+    """A local Ray of our own, in the environment of somebody who switched its authentication off for another one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        pool = RayPool(num_cpus=2)
+        pool.start()
+        yield pool
+        pool.stop()
+        assert os.environ["RAY_AUTH_MODE"] == "disabled"
 
 
 def request_for(engine: str, folder: Path, trial: int = 0, **environment: str) -> TrialRequest:
@@ -46,6 +49,12 @@ def request_for(engine: str, folder: Path, trial: int = 0, **environment: str) -
         environment={**os.environ, **environment},
         artifact_dir=str(folder / str(trial)),
     )
+
+
+def test_what_a_signal_does_is_what_it_did_before_ray_came_up(pool: RayPool) -> None:
+    """Ray would end the process on SIGTERM, which ends a search cleanly."""
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_batch_comes_back_in_the_order_of_its_requests(pool: RayPool, tmp_path: Path) -> None:
@@ -81,17 +90,29 @@ def test_more_ranks_than_the_cluster_has_is_said_at_once(pool: RayPool) -> None:
         pool.require(EngineSettings(engine=SYNTHETIC, num_ranks=64, device="cpu"))
 
 
-def test_a_client_without_the_token_is_refused(pool: RayPool, tmp_path: Path) -> None:
-    """Ray's sockets do not keep to the loopback interface, so its token authentication has to stay on."""
+@pytest.mark.parametrize(
+    "variables",
+    [{"RAY_AUTH_TOKEN": "0" * 64}, {"RAY_AUTH_MODE": "disabled"}],
+    ids=["wrong token", "no token"],
+)
+def test_a_client_without_the_token_is_refused(pool: RayPool, tmp_path: Path, variables: dict[str, str]) -> None:
+    """Ray's sockets do not keep to the loopback interface, and whoever may talk to them runs code."""
     import ray
 
     address = ray.get_runtime_context().gcs_address
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     code = f"import ray; ray.init(address={address!r}, logging_level='ERROR')"
-    stranger = {**environment, "RAY_AUTH_TOKEN": "0" * 64}
+    stranger = {**environment, "HOME": str(tmp_path), **variables}
     refused = subprocess.run([sys.executable, "-c", code], env=stranger, capture_output=True, text=True, check=False)
     assert refused.returncode != 0
     assert "authenticat" in (refused.stdout + refused.stderr).lower()
+
+
+def test_the_token_is_drawn_for_this_process(pool: RayPool) -> None:
+    """Not the one that Ray keeps in a file for all clusters of a user."""
+    assert len(os.environ["RAY_AUTH_TOKEN"]) == 64
+    kept = Path.home() / ".ray" / "auth_token"
+    assert not kept.exists() or kept.read_text(encoding="utf-8").strip() != os.environ["RAY_AUTH_TOKEN"]
 
 
 def _workers() -> list[int]:
@@ -110,3 +131,20 @@ def _is_ancestor(ancestor: int, pid: int) -> bool:
             return True
         pid = int((Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
     return False
+
+
+def test_files_come_back_from_a_node_that_does_not_see_the_folder(
+    pool: RayPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its mark the worker takes the folder for another node's, as one without a shared file system does."""
+    monkeypatch.setattr(ray_pool, "mark", lambda request: None)
+    request = request_for("tests.support.synthetic_engine:ProcessSyntheticEngine", tmp_path)
+    task = pool.submit([request])
+    wait_until(lambda: pool.wait([task], 1.0), 60.0)
+    assert not Path(request.artifact_dir).exists()
+    records = pool.result(task)
+    assert isinstance(records, list)
+    assert records[0].log_path is not None
+    assert Path(records[0].log_path).parent == Path(request.artifact_dir)
+    assert Path(records[0].log_path).is_file()
+    assert Path(request.artifact_dir, "phases.jsonl").read_text(encoding="utf-8")

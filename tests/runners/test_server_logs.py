@@ -136,6 +136,23 @@ def test_sglang_s_resolved_arguments_are_what_ran() -> None:
     assert sglang_effective(asked) == expected
 
 
+def test_what_sglang_s_server_says_of_itself_goes_before_its_log() -> None:
+    """It is later than the line at the start, and the fallback of a backend is seen in the log alone."""
+    log = "server_args=ServerArgs(ep_size=1, moe_a2a_backend='deepep', disable_custom_all_reduce=False)"
+    lines = [LogLine(number=1, text=log)]
+    info: dict[str, Scalar] = {"ep_size": 8, "speculative_algorithm": "none", "disable_custom_all_reduce": True}
+    asked = {"ep_size": 1, "moe_a2a_backend": "deepep", "speculative_algorithm": "EAGLE3", "allreduce": "custom"}
+    found = {proof.parameter: proof for proof in sglang_effects.effects(asked, lines, info)}
+    assert {name: proof.effective for name, proof in found.items()} == {
+        "ep_size": 8,
+        "moe_a2a_backend": "deepep",
+        "speculative_algorithm": "none",
+        "allreduce": "nccl",
+    }
+    assert found["ep_size"].evidence == "/server_info says ep_size=8"
+    assert found["moe_a2a_backend"].evidence.startswith("line 1: ")
+
+
 def test_sglang_s_captured_sizes_are_read_from_the_capture() -> None:
     assert effective("sglang-tree", {"cuda_graph_max_bs": 16}) == {"cuda_graph_max_bs": 16}
 

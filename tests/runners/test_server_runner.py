@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from agent.classify import classify
 from agent.outcome import Failure, OutcomeKind
 from agent.reasons import Reason
-from runners import Deadlines, EngineSettings, Phase, RunRecord, TrialRequest, Workload
+from runners import Deadlines, EngineSettings, Phase, RunRecord, TrialRequest, Workload, server_info
 from runners.cookies import find_processes
 from runners.ports import free_port, is_listening, listeners
 from runners.processes import read_bytes
@@ -104,6 +102,31 @@ def test_a_server_is_launched_loaded_and_stopped(tmp_path: Path) -> None:
     assert [proof.parameter for proof in record.effects] == ["port"]
     assert record.env["TRITON_CACHE_DIR"].startswith(str(tmp_path / "cache"))
     assert 0 < record.cleanup_s < record.wall_s
+
+
+class Telling(StubEngine):
+    """A stub that is asked what it runs."""
+
+    info_paths = ("/no_such_page", "/server_info")
+    info_names = ("ep_size", "tp_size", "cuda_graph_bs", "moe_a2a_backend")
+
+
+def test_a_server_that_serves_is_asked_what_it_runs(tmp_path: Path) -> None:
+    """The first page that it has counts; only what was asked for is kept, so none of its keys."""
+    run(Telling(), request_of(tmp_path))
+    assert server_info.saved(tmp_path / "artifacts") == {"ep_size": "none", "tp_size": 1}
+    assert "sesame" not in (tmp_path / "artifacts" / server_info.FILE).read_text(encoding="utf-8")
+
+
+def test_a_server_that_does_not_say_what_it_runs_is_measured_all_the_same(tmp_path: Path) -> None:
+    """Its log has to do, and says that there is nothing else."""
+    engine = Telling()
+    engine.info_paths = ("/no_such_page",)
+    record = run(engine, request_of(tmp_path))
+    assert classify(record).kind is OutcomeKind.MEASURED
+    assert server_info.saved(tmp_path / "artifacts") == {}
+    log = Path(record.log_path or "").read_text(encoding="utf-8")
+    assert "[lifecycle] the server does not say what it runs: /no_such_page: HTTP Error 404" in log
 
 
 def test_a_port_taken_in_the_last_moment_costs_another_try(tmp_path: Path) -> None:
@@ -225,9 +248,10 @@ def test_simulated_acceptance_is_refused_unless_the_study_asks_for_it(tmp_path: 
     assert labelled.effects[-1].parameter == "simulate_acceptance"
 
 
-def test_a_server_has_no_probe_rung(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no probe rung"):
-        StubEngine().run_probes([request_of(tmp_path)])
+def test_the_collectives_of_an_unknown_server_are_not_probed(tmp_path: Path) -> None:
+    (record,) = StubEngine().run_probes([request_of(tmp_path)])
+    assert record.not_probed is not None and "stub" in record.not_probed
+    assert classify(record).kind is OutcomeKind.NOT_PROBED
 
 
 def test_a_free_port_is_free_and_nobody_s() -> None:

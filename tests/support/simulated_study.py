@@ -15,8 +15,10 @@ from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.settings import StudySettings
+from agent.spread import Spread
+from agent.stopping import stop_rule
 from agent.store.trial import Kind, Lease, Trial, Work
-from runners import Rung, Runner, RunRecord
+from runners import Rung, Runner, RunRecord, StopRule
 from runners.contract import EngineSettings
 from search_spaces import Assignment, Facts, SearchSpace
 from tests.support.planted import FACTS, PlantedRunner, Truth, record_of
@@ -54,11 +56,14 @@ class SimulatedStudy:
     trials: list[Trial] = field(default_factory=list)
     probes: list[Trial] = field(default_factory=list)
     lease: Lease = LEASE
+    known_spread: Spread | None = None
     on_proposal: Callable[[History, Proposal], None] | None = None
 
     def __post_init__(self) -> None:
         self._charter = Charter(self.space, self.facts, self.inherited)
         self._sampler = Sampler(self.space)
+        self.stop_rules: dict[str, StopRule | None] = {}
+        """Identity of a launch → the rule under which it ran."""
         self._in_flight: list[tuple[Trial, ...]] = [
             (trial,) for trial in (*self.trials, *self.probes) if not trial.is_closed
         ]
@@ -85,18 +90,20 @@ class SimulatedStudy:
 
     def history(self) -> History:
         """Return the study as the proposer sees it."""
-        trials, probes = tuple(self.trials), tuple(self.probes)
+        trials, companion = tuple(self.trials), tuple(self.probes)
         return History(
             settings=self.settings,
             space=self.space,
             facts=self.facts,
             runner=self.runner,
             trials=trials,
-            probes=probes,
-            atlas=self._charter.chart(trials, probes, self.forgotten),
+            probes=tuple(each for each in companion if each.work.rung is Rung.PROBE),
+            checks=tuple(each for each in companion if each.work.rung is not Rung.PROBE),
+            atlas=self._charter.chart(trials, companion, self.forgotten),
             budget=self.budget,
             asked=self.asked,
             rechecks=self.rechecks,
+            known_spread=self.known_spread,
             owner=self.lease,
         )
 
@@ -110,6 +117,7 @@ class SimulatedStudy:
             if isinstance(proposal, Stop):
                 return proposal
             if isinstance(proposal, Launches):
+                self.stop_rules |= {work.identity: stop_rule(history, work) for work in proposal.works}
                 self._in_flight.append(tuple(self._open(work) for work in proposal.works))
             else:
                 assert self._in_flight, "the proposer waits for nothing"

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.store.manifest import Manifest
-from agent.store.study_store import StudyStore, open_storage
+from agent.store.opening import open_storage
+from agent.store.study_store import StudyStore
 from agent.store.trial import Kind, Work
 from runners import Rung
 from tests.support.planted import FACTS, small_space

@@ -196,7 +196,9 @@ class Connection(asyncio.Protocol):
             "GET /health": lambda: b"",
             "GET /v1/models": lambda: json.dumps({"object": "list", "data": [{"id": MODEL}]}).encode(),
             "GET /get_model_info": lambda: json.dumps({"model_path": MODEL}).encode(),
-            "GET /server_info": lambda: json.dumps({"internal_states": [{}], "version": "0.0.0"}).encode(),
+            "GET /server_info": lambda: json.dumps(
+                {"version": "0", "api_key": "sesame", "ep_size": None, "tp_size": 1, "cuda_graph_bs": [1]}
+            ).encode(),
             "GET /metrics": engine.metrics,
         }
 

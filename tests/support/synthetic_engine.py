@@ -36,6 +36,9 @@ CAPTURE_ERROR = (
 )
 
 
+NOT_PROBED = "only a launch sets this memory up"
+
+
 class SyntheticEngine:
     """Answers from the assignment alone. `allreduce=nccl` has no NCCL; `gloo` cannot be captured into graphs."""
 
@@ -69,6 +72,15 @@ class SyntheticEngine:
             return failed_record(request, error)
         probe = ProbeMeasurement(pass_us=100.0 + 100.0 * fraction(request.assignment), calls_per_pass=12)
         return RunRecord(exit=Exit(code=0), phase=Phase.STOP, wall_s=0.001, probe=probe)
+
+
+class PartlyProbedEngine(SyntheticEngine):
+    """The same answers, but its probes cannot look at symmetric memory."""
+
+    def _probe(self, request: TrialRequest) -> RunRecord:
+        if str(request.assignment["allreduce"]).startswith("symm_mem"):
+            return RunRecord(exit=Exit(code=0), phase=Phase.RESOLVE, wall_s=0.0, not_probed=NOT_PROBED)
+        return super()._probe(request)
 
 
 class ProcessSyntheticEngine(SyntheticEngine):

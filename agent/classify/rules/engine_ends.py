@@ -1,7 +1,8 @@
 """How the processes of an engine end: watchdogs, calls without an answer, deaths, and those who only noticed."""
 
+from agent.classify.lines import STOP_ASKED
 from agent.classify.rule import NOT_OURS, SILENT, ExitFacts, Priority, Rule
-from agent.reasons import Reason
+from agent.reasons import Policy, Reason
 
 _NOT_OURS = ExitFacts(causes=NOT_OURS)
 _LOOK_ABOVE = "This line only reports it: read what the child or rank said before; without a word, look in dmesg."
@@ -161,5 +162,19 @@ RULES = (
         "minutes and keep the caches; with an idle CPU take stacks.",
         source="vLLM 0.7 to 0.33 compilation/backends.py; SGLang 0.5.16: the first graph capture compiles kernels",
         priority=Priority.EXIT,
+    ),
+    # A server that is told to stop ends in peace, with exit code 0. A signal is nobody's setting: launched again.
+    Rule(
+        code="P009",
+        name="told-to-stop-by-somebody",
+        reason=Reason.PROCESS_KILLED,
+        any_of=STOP_ASKED[:3],
+        exit_facts=ExitFacts(codes=(0,), causes=("exited",)),
+        cure="Somebody asked the engine to end (kill, a container or job manager, a shutdown): nobody here did.",
+        source="vLLM 0.33 v1/engine/core.py; SGLang 0.5.23 managers/tokenizer_manager.py; uvicorn 0.30",
+        priority=Priority.BARE,
+        reads_benign=True,
+        needs_watch=True,
+        own_policy=Policy.RETRY_OURS,
     ),
 )

@@ -37,7 +37,7 @@ RULES = (
             _REFUSAL + r"\b(?:is|are) (?:required|needed|necessary) (?:when|for|if|with|to)\b",
             _REFUSAL
             + r"(?i:\binvalid (?:value|choice|argument|option|config\w*|combination|type|\w+ backend|\w+ size)\b)",
-            _REFUSAL + r"(?i:\b(?:unknown|unsupported|unrecognized|invalid) (?:quantization|attention|speculative|"
+            _REFUSAL + r"(?i:\b(?:unknown|unsupported|unrecognized|invalid) (?:quantization|attention|"
             r"load format|kv.?cache|dtype|moe|backend|scheduler|parser|method|device|executor|option|argument)\w*\b)",
             _REFUSAL + r"\b(?:(?:is|are) (?:larger|greater|smaller|less) than|exceeds?)\b",
             r"\bValueError: .*\brequires? |(?:Value|Assertion)Error: .*\bexpects? .*\bto be\b",
@@ -200,5 +200,18 @@ RULES = (
         ),
         cure="{option} does not fit the model or its neighbours: lower or raise it as the line says.",
         source="vLLM 0.4 to 0.33 config/model.py, config/scheduler.py; SGLang 0.3 to 0.5.23 configs/model_config.py",
+    ),
+    Rule(
+        code="C022",
+        name="speculative-method-refused",
+        reason=Reason.CONFIG_INVALID,
+        any_of=(
+            r"(?i:\w{0,40}Error: .{0,80}\b(?:unsupported|unknown|invalid|unrecognized) speculative (?:decoding )?"
+            r"(?:method|algorithm)\b)",
+        ),
+        none_of=(_ABOUT_HARDWARE,),
+        blames=("speculative_method", "speculative_algorithm"),
+        cure="This engine, or this build of it, has no such method of speculation: choose another one.",
+        source="vLLM 0.32 config/speculative.py, v1/worker/gpu_model_runner.py; SGLang 0.3 to 0.5.23 server_args.py",
     ),
 )

@@ -15,10 +15,11 @@ BUDGET = 12
 AS_A_LIBRARY = f"""
 import json, sys
 from agent import search
-from agent.session import Ended
-ended = search(home=sys.argv[1], engine="{ENGINE}", space="torch", device="cpu", budget=3)
-assert isinstance(ended, Ended)
-print(json.dumps([ended.stop.why, ended.is_mirrored, len(ended.history.trials)]))
+from agent.found import Found
+found = search(home=sys.argv[1], engine="{ENGINE}", space="torch", device="cpu", budget=3)
+assert isinstance(found, Found)
+assert found.best and found.command and found.verdict in found._repr_html_()
+print(json.dumps([found.why, found.ended.is_mirrored, len(found.trials)]))
 """
 BROKEN = "tests.support.failing_engines:BrokenEngine"
 

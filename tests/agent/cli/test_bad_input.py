@@ -51,6 +51,13 @@ def refused(result: Result, home: Path, *fragments: str, exit_code: int = 2) -> 
         (["--name", LONG_NAME], ["--name 'xxx", "at most 100"]),
         (["--engine", "unknown"], ["--engine", "'unknown'", "Known: replay, sglang, torch, vllm"]),
         (["--engine", "no.such.module:Engine"], ["--engine", "cannot be loaded"]),
+        (["--engine", "os:path"], ["--engine", "cannot be loaded"]),
+        (["--engine", ".:Engine"], ["--engine", "cannot be loaded"]),
+        (["--engine", "collections:OrderedDict"], ["--engine", "it lacks name, rungs"]),
+        (["--storage", "sqlite:///" + "x" * 5000], ["--storage", "File name too long"]),
+        (["--budget", "9" * 30], ["--budget", "at most"]),
+        (["--seed", str(2**32)], ["--seed", "at most"]),
+        (["--time-budget", "9" * 400 + "h"], ["--time-budget", "ten years"]),
         (["--space", "torsh"], ["torsh", "'torch'"]),
         (["--spec", "missing.yaml"], ["missing.yaml", "cannot be read"]),
     ],
@@ -62,6 +69,14 @@ def test_a_wrong_option_is_named_with_its_remedy(
     """An option that cannot be followed is refused before anything is created."""
     home = tmp_path / "home"
     refused(invoke(*SEARCH, "--home", str(home), *words), home, *fragments)
+
+
+def test_what_moves_the_cursor_is_shown_as_an_escape(invoke: Invoke, tmp_path: Path) -> None:
+    """Somebody else's file or words must not write over the screen."""
+    home, spec = tmp_path / "home", tmp_path / "study.yaml"
+    spec.write_text('"bud\\eget\\n": 3\n', encoding="utf-8")
+    refused(invoke(*SEARCH, "--home", str(home), "--spec", str(spec)), home, ":1: bud\\x1bget\\n")
+    refused(invoke(*SEARCH, "--home", str(home), "--\x1b[2J"), home, "--\\x1b[2J")
 
 
 def test_an_unknown_command_names_the_nearest(invoke: Invoke, tmp_path: Path) -> None:
@@ -85,6 +100,8 @@ def test_an_unknown_command_names_the_nearest(invoke: Invoke, tmp_path: Path) ->
         ("pin:\n  draft_lenght: 3\n", [":2: pin.draft_lenght", "Did you mean 'draft_length'?"]),
         ("pin:\n  draft_length: 3\nexclude:\n  draft_length: [3]\n", [":4: exclude.draft_length", "keep one"]),
         ("exclude:\n  expert_parallel: [true, false]\n", [":2: exclude.expert_parallel", "at least one"]),
+        ("options:\n  ratio: .nan\n", [":2: options.ratio", "finite"]),
+        ("budget: true\n", [":1: budget", "integer"]),
         ("storage: nonsense\n", [":1: storage", "sqlite:////"]),
         ("tracking_uri: nonsense\n", [":1: tracking_uri", "http://HOST:PORT"]),
     ],
@@ -170,7 +187,7 @@ def test_a_tracking_address_that_was_typed_must_answer(invoke: Invoke, tmp_path:
     assert "s3cret" not in result.output
 
 
-@pytest.mark.parametrize("place", ["a-file/home", "/proc/home", "a-file"])
+@pytest.mark.parametrize("place", ["a-file/home", "/proc/home", "a-file", "x" * 5000])
 def test_a_home_that_cannot_be_written_is_refused(invoke: Invoke, tmp_path: Path, place: str) -> None:
     """The state folder is tried first: a study without one would lose what it finds."""
     (tmp_path / "a-file").touch()

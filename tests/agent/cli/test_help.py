@@ -63,10 +63,11 @@ def test_help_of_a_command_loads_nothing_heavy(name: str) -> None:
 
 def test_every_command_is_in_the_list_and_explains_itself(invoke: Callable[..., Result]) -> None:
     """No command, option or argument without a word on what it is for."""
-    listing = invoke("--help").stdout
+    listing = " ".join(invoke("--help").stdout.split())
     for name, command in commands().items():
         assert SUMMARIES[name] in listing
         assert command.help
+        assert (command.epilog or "").startswith("Example: "), name
         assert not [option.name for option in command.params if isinstance(option, click.Option) and not option.help]
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +15,7 @@ from click.testing import Result
 
 import agent.cli as command_line_package
 from tests.agent.cli.conftest import BUDGET
-from tests.support.command_line import ENGINE, SYNTHETIC, copied, query
+from tests.support.command_line import ENGINE, SYNTHETIC, copied, environment, query
 
 Invoke = Callable[..., Result]
 ONLY_GLOO_GRAPHS = "allreduce = gloo ∧ cuda_graph_max_bs ≥ 1"
@@ -50,10 +54,12 @@ def test_best_names_the_gain_and_the_command(invoke: Invoke, finished: Path) -> 
 
 
 def test_best_as_json_agrees_with_itself(invoke: Invoke, finished: Path) -> None:
-    """The gain is the mean over the baseline's mean."""
+    """The gain is that of the repeats, which on this engine are all alike, and lies in its interval."""
     content = json.loads(printed(invoke("best", "--home", str(finished), "--json")))
     baseline = sum(content["baseline"]) / len(content["baseline"])
     assert content["gain"] == pytest.approx(content["mean"] / baseline)
+    low, high = content["interval"]
+    assert low <= content["gain"] <= high
     assert len(content["trials"]) == len(content["values"])
     assert documented("best", content)
 
@@ -149,3 +155,18 @@ def documented(command: str, content: dict[str, object]) -> bool:
     page = (Path(str(command_line_package.__file__)).parent / "README.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith(f"| `{command} --json`"))
     return {word.strip("` ") for word in row.split("|")[2].split(",")} == set(content)
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_colours_are_off_when_asked(finished: Path, variables: dict[str, str], is_coloured: bool) -> None:
+    """On a terminal the screen is coloured, unless NO_COLOR or a dumb terminal says otherwise."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "agent", "status", "--home", str(finished)]
+    kept = environment(**{"TERM": "xterm", **variables})
+    subprocess.run(command, env=kept, stdout=follower, stderr=follower, stdin=subprocess.DEVNULL, check=True)
+    os.close(follower)
+    shown = os.read(leader, 65536)
+    os.close(leader)
+    assert (b"\x1b[1" in shown or b"\x1b[3" in shown) is is_coloured

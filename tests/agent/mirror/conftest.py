@@ -12,6 +12,7 @@ import pytest
 
 from agent.mirror import MlflowMirror, default_artifact_root, default_tracking_uri
 from agent.mirror.client import connect
+from tests.support.services import MlflowServer
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -26,12 +27,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 class Store:
     home: Path
     client: Any
+    server: str = ""
+    """Address of the tracking server in front of it; none for a file that is opened directly."""
 
     def mirror(self, client: Any = None, **options: Any) -> MlflowMirror:
-        root = default_artifact_root(self.home)
-        return MlflowMirror(
-            default_tracking_uri(self.home), artifact_root=root, client=client or self.client, **options
-        )
+        root = None if self.server else default_artifact_root(self.home)
+        uri = self.server or default_tracking_uri(self.home)
+        return MlflowMirror(uri, artifact_root=root, client=client or self.client, **options)
 
 
 def _store(home: Path) -> Store:
@@ -45,6 +47,11 @@ def _store(home: Path) -> Store:
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return _store(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="session")
+def served_store(mlflow_server: MlflowServer) -> Store:
+    return Store(mlflow_server.folder, connect(mlflow_server.url), mlflow_server.url)
 
 
 @pytest.fixture(scope="session")

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from agent.mirror import StudySnapshot
-from agent.outcome import Failure, Outcome, OutcomeKind
+from agent.outcome import Failure, Outcome, OutcomeKind, OutputCheck
 from agent.reasons import Policy, Reason
 from agent.store.trial import Kind, Trial, Work
-from runners import Exit, Latency, LevelMeasurement, LogLine, Measurement, Phase, ProbeMeasurement, Rung, RunRecord
+from runners import (
+    Exit,
+    Latency,
+    LevelMeasurement,
+    LogLine,
+    Measurement,
+    Phase,
+    ProbeMeasurement,
+    Rung,
+    RunRecord,
+    StoppedEarly,
+)
+from runners.goodput import Goodput
 from tests.support.lives import dead_ends_of, two_failures
 from tests.support.planted import small_space
 
@@ -37,6 +50,13 @@ def measurement(scale: float = 1.0) -> Measurement:
             verify_steps_per_s=50.0,
             acceptance_length=2.5,
             acceptance_per_position=(0.9 / concurrency, 0.5 / concurrency),
+            e2e_ms=Latency(p50=90.0, p99=120.0),
+            requests_per_s=3.0 * concurrency,
+            goodput=Goodput(
+                requests_per_s=2.0 * concurrency, output_tok_per_s=60.0 * concurrency, within={"ttft_ms": 0.7}
+            ),
+            dropped_requests=2,
+            dropped_s=0.4,
         )
         for concurrency in (8, 1)
     )
@@ -52,7 +72,9 @@ def trial(number: int, *, study: str = "s", kind: Kind = Kind.SEARCH, **more: An
         "work": work,
         "started_at": started,
         "closed_at": started + timedelta(seconds=30),
-        "outcome": Outcome(kind=OutcomeKind.MEASURED, value=280.0 + number),
+        "outcome": Outcome(
+            kind=OutcomeKind.MEASURED, value=280.0 + number, output=OutputCheck(agreement=1.0, needed=0.99)
+        ),
         "record": record(measurement=measurement()),
         "facts": FACTS,
     }
@@ -90,6 +112,13 @@ def refuting(item: Trial) -> Trial:
     return item.model_copy(update={"outcome": item.outcome.model_copy(update={"refutes": (found,)})})
 
 
+def weighed(item: Trial) -> Trial:
+    """The trial as one of a study with several goals."""
+    assert item.outcome is not None
+    figures = {"output_tok_per_s": 100.0, "tpot_ms_p50@8": 9.0}
+    return item.model_copy(update={"outcome": item.outcome.model_copy(update={"figures": figures})})
+
+
 def probe(number: int, *, study: str = "s") -> Trial:
     work = Work(kind=Kind.PROBE, rung=Rung.PROBE, requested=BASE, resolved=BASE)
     seen = record(probe=ProbeMeasurement(pass_us=900.0, calls_per_pass=122))
@@ -121,17 +150,20 @@ def snapshot(study: str, trials: tuple[Trial, ...], **more: Any) -> StudySnapsho
 
 def rich(study: str, folder: Path) -> StudySnapshot:
     """A study with one of everything that can be mirrored."""
-    slower = Outcome(kind=OutcomeKind.SLOWER, note="stopped early")
+    slower = Outcome(kind=OutcomeKind.SLOWER, value=40.0, note="stopped early")
+    stopped = StoppedEarly(concurrency=8, requests=11, below=60.0, ceiling=50.0, estimate=40.0, saved_s=12.5)
+    partial = record(measurement=Measurement(levels=(), stopped=stopped))
     interrupted = Outcome(kind=OutcomeKind.INTERRUPTED)
     trials = (
         with_files(trial(0, study=study, kind=Kind.BASELINE), folder / "0"),
         with_files(failed(1, study=study), folder / "1"),
-        refuting(rewritten(2, study=study)),
-        trial(3, study=study, outcome=slower),
+        weighed(refuting(rewritten(2, study=study))),
+        trial(3, study=study, outcome=slower, record=partial, epoch=1),
         trial(4, study=study, outcome=interrupted, record=None),
     )
     documents = {"dead_ends.json": "[]", "dead_ends.md": "# none", "dead_ends.html": "<p>", "report.md": "# Report"}
     more = {"documents": documents, "dead_ends": {1: ("D1", "D2")}, "best": 2, "gain": 1.25, "verdict": "gain"}
+    more["interval"] = (1.1, 1.4)
     return snapshot(study, trials, probes=(probe(0, study=study),), **more)
 
 
@@ -157,11 +189,21 @@ def _dump_run(client: Any, run: Any, study: str) -> dict[str, Any]:
             name: sorted((m.step, m.value, m.timestamp) for m in client.get_metric_history(run.info.run_id, name))
             for name in run.data.metrics
         },
-        "artifacts": artifacts(run),
+        "artifacts": artifacts(run, client),
     }
 
 
-def artifacts(run: Any) -> dict[str, str]:
-    """Text of every artifact of a run on a local disk."""
+def artifacts(run: Any, client: Any = None) -> dict[str, str]:
+    """Text of every artifact of a run, on a local disk or behind a server."""
+    if not run.info.artifact_uri.startswith("file://") and client is not None:
+        return _downloaded(run.info.run_id, client)
     root = Path(run.info.artifact_uri.removeprefix("file://"))
     return {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def _downloaded(run_id: str, client: Any) -> dict[str, str]:
+    if not client.list_artifacts(run_id):
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(client.download_artifacts(run_id, "", folder))
+        return {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.is_file()}

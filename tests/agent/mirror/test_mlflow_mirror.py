@@ -13,14 +13,20 @@ from agent.outcome import Outcome, OutcomeKind
 from tests.agent.mirror.samples import SECRET, dump, failed, in_flight, rich, snapshot, trial
 
 
-def test_a_second_sync_changes_nothing(store: Any, tmp_path: Path) -> None:
+@pytest.fixture(params=["file", "server"])
+def any_store(request: pytest.FixtureRequest) -> Any:
+    """An SQLite file that is opened directly, or a tracking server: for what MLflow itself may do differently there."""
+    return request.getfixturevalue("store" if request.param == "file" else "served_store")
+
+
+def test_a_second_sync_changes_nothing(any_store: Any, tmp_path: Path) -> None:
     study = rich("twice", tmp_path)
-    first = store.mirror().sync(study)
-    before = dump(store.client, "twice")
-    second = store.mirror().sync(study)
+    first = any_store.mirror().sync(study)
+    before = dump(any_store.client, "twice")
+    second = any_store.mirror().sync(study)
     assert (first.created, first.updated, first.unchanged, first.removed) == (6, 0, 0, 0)
     assert (second.created, second.updated, second.unchanged, second.removed) == (0, 0, 6, 0)
-    assert dump(store.client, "twice") == before
+    assert dump(any_store.client, "twice") == before
 
 
 def test_a_second_sync_writes_nothing(store: Any, tmp_path: Path, dying: Any) -> None:
@@ -31,10 +37,10 @@ def test_a_second_sync_writes_nothing(store: Any, tmp_path: Path, dying: Any) ->
     assert set(client.names) == {"get_experiment_by_name", "search_runs"}
 
 
-def test_statuses_and_times_are_those_of_the_storage(store: Any, tmp_path: Path) -> None:
+def test_statuses_and_times_are_those_of_the_storage(any_store: Any, tmp_path: Path) -> None:
     study = rich("statuses", tmp_path)
-    store.mirror().sync(study)
-    shown = dump(store.client, "statuses")
+    any_store.mirror().sync(study)
+    shown = dump(any_store.client, "statuses")
     assert [shown[str(n)]["info"][0] for n in range(5)] == ["FINISHED", "FAILED", "FINISHED", "KILLED", "KILLED"]
     for item in study.trials:
         times = (int(item.started_at.timestamp() * 1000), int(item.closed_at.timestamp() * 1000))
@@ -42,13 +48,13 @@ def test_statuses_and_times_are_those_of_the_storage(store: Any, tmp_path: Path)
     assert shown["study"]["info"][0] == "FINISHED"
 
 
-def test_an_unfinished_trial_is_running_and_is_killed_once_nobody_runs_it(store: Any) -> None:
+def test_an_unfinished_trial_is_running_and_is_killed_once_nobody_runs_it(any_store: Any) -> None:
     running = snapshot("in-flight", (in_flight(0, study="in-flight"),), status="running", ended_at=None)
-    store.mirror().sync(running)
-    assert {run["info"][0] for run in dump(store.client, "in-flight").values()} == {"RUNNING"}
-    assert store.mirror().sync(running).unchanged == 2
-    store.mirror().sync(replace(running, status="interrupted", ended_at=running.started_at))
-    assert {run["info"][0] for run in dump(store.client, "in-flight").values()} == {"KILLED"}
+    any_store.mirror().sync(running)
+    assert {run["info"][0] for run in dump(any_store.client, "in-flight").values()} == {"RUNNING"}
+    assert any_store.mirror().sync(running).unchanged == 2
+    any_store.mirror().sync(replace(running, status="interrupted", ended_at=running.started_at))
+    assert {run["info"][0] for run in dump(any_store.client, "in-flight").values()} == {"KILLED"}
 
 
 def test_live_mirroring_and_a_rebuild_from_nothing_give_the_same(store: Any, other_store: Any, tmp_path: Path) -> None:
@@ -106,18 +112,18 @@ def test_a_correction_killed_at_any_call_is_repaired_by_a_sync(store: Any, dying
         assert dump(store.client, name) == expected, client.names[calls]
 
 
-def test_what_somebody_changed_or_deleted_is_put_right(store: Any) -> None:
+def test_what_somebody_changed_or_deleted_is_put_right(any_store: Any) -> None:
     study = snapshot("touched", tuple(trial(n, study="touched") for n in range(4)))
-    report = store.mirror().sync(study)
-    expected = dump(store.client, "touched")
-    runs = {r.data.tags.get("agent.trial"): r.info for r in store.client.search_runs([report.experiment_id])}
-    store.client.set_tag(runs["0"].run_id, "outcome", "failed")
-    store.client.update_run(runs["1"].run_id, status="RUNNING")
-    store.client.delete_run(runs["2"].run_id)
-    store.client.log_param(runs["3"].run_id, "stray", "1")
-    repaired = store.mirror().sync(study)
+    report = any_store.mirror().sync(study)
+    expected = dump(any_store.client, "touched")
+    runs = {r.data.tags.get("agent.trial"): r.info for r in any_store.client.search_runs([report.experiment_id])}
+    any_store.client.set_tag(runs["0"].run_id, "outcome", "failed")
+    any_store.client.update_run(runs["1"].run_id, status="RUNNING")
+    any_store.client.delete_run(runs["2"].run_id)
+    any_store.client.log_param(runs["3"].run_id, "stray", "1")
+    repaired = any_store.mirror().sync(study)
     assert (repaired.created, repaired.updated, repaired.unchanged) == (1, 3, 1)
-    assert dump(store.client, "touched") == expected
+    assert dump(any_store.client, "touched") == expected
 
 
 def test_a_trial_that_is_judged_anew_keeps_its_run_and_loses_the_old_tags(store: Any, dying: Any) -> None:
@@ -140,14 +146,14 @@ def test_a_document_that_changed_is_uploaded_again(store: Any) -> None:
     assert dump(store.client, "document")["study"]["artifacts"]["report.md"] == "new"
 
 
-def test_of_two_copies_the_complete_one_stays(store: Any) -> None:
+def test_of_two_copies_the_complete_one_stays(any_store: Any) -> None:
     study = snapshot("copies", (trial(0, study="copies"),))
-    report = store.mirror().sync(study)
-    expected = dump(store.client, "copies")
-    store.client.create_run(report.experiment_id, start_time=1, tags={"agent.study": "copies", "agent.trial": "0"})
-    repaired = store.mirror().sync(study)
+    report = any_store.mirror().sync(study)
+    expected = dump(any_store.client, "copies")
+    any_store.client.create_run(report.experiment_id, start_time=1, tags={"agent.study": "copies", "agent.trial": "0"})
+    repaired = any_store.mirror().sync(study)
     assert (repaired.unchanged, repaired.removed) == (2, 1)
-    assert dump(store.client, "copies") == expected
+    assert dump(any_store.client, "copies") == expected
 
 
 def test_batches_keep_to_the_limits_and_end_with_the_last_tag() -> None:
@@ -181,25 +187,25 @@ def test_a_description_edited_in_the_view_stays(store: Any) -> None:
     assert dump(store.client, "note")["0"]["tags"]["mlflow.note.content"] == "my own words"
 
 
-def test_duplicates_and_runs_of_unknown_trials_go_foreign_runs_stay(store: Any) -> None:
+def test_duplicates_and_runs_of_unknown_trials_go_foreign_runs_stay(any_store: Any) -> None:
     study = snapshot("spare", (trial(0, study="spare"),))
-    report = store.mirror().sync(study)
+    report = any_store.mirror().sync(study)
     tags = {"agent.study": "spare"}
-    store.client.create_run(report.experiment_id, tags={**tags, "agent.trial": "0"})
-    store.client.create_run(report.experiment_id, tags={**tags, "agent.trial": "77"})
-    store.client.create_run(report.experiment_id, tags={"mine": "yes"})
-    repaired = store.mirror().sync(study)
+    any_store.client.create_run(report.experiment_id, tags={**tags, "agent.trial": "0"})
+    any_store.client.create_run(report.experiment_id, tags={**tags, "agent.trial": "77"})
+    any_store.client.create_run(report.experiment_id, tags={"mine": "yes"})
+    repaired = any_store.mirror().sync(study)
     assert (repaired.unchanged, repaired.removed) == (2, 2)
-    assert len(store.client.search_runs([report.experiment_id])) == 3
+    assert len(any_store.client.search_runs([report.experiment_id])) == 3
 
 
-def test_a_deleted_experiment_is_restored(store: Any) -> None:
+def test_a_deleted_experiment_is_restored(any_store: Any) -> None:
     study = snapshot("binned", (trial(0, study="binned"),))
-    report = store.mirror().sync(study)
-    expected = dump(store.client, "binned")
-    store.client.delete_experiment(report.experiment_id)
-    store.mirror().sync(study)
-    assert dump(store.client, "binned") == expected
+    report = any_store.mirror().sync(study)
+    expected = dump(any_store.client, "binned")
+    any_store.client.delete_experiment(report.experiment_id)
+    any_store.mirror().sync(study)
+    assert dump(any_store.client, "binned") == expected
 
 
 def test_a_closed_trial_costs_one_creation_one_upload_one_batch_one_close(store: Any, dying: Any) -> None:
@@ -220,16 +226,16 @@ def test_a_closed_trial_costs_one_creation_one_upload_one_batch_one_close(store:
     assert client.names == ["log_batch"]
 
 
-def test_a_resumed_study_runs_again_and_keeps_its_runs(store: Any) -> None:
+def test_a_resumed_study_runs_again_and_keeps_its_runs(any_store: Any) -> None:
     done = snapshot("resumed", (trial(0, study="resumed"),), best=0, gain=1.1)
-    store.mirror().sync(done)
-    mirror = store.mirror()
+    any_store.mirror().sync(done)
+    mirror = any_store.mirror()
     mirror.open_study(replace(done, status="running"))
-    assert dump(store.client, "resumed")["study"]["info"][0] == "RUNNING"
+    assert dump(any_store.client, "resumed")["study"]["info"][0] == "RUNNING"
     mirror.mirror_trial(trial(1, study="resumed"))
     report = mirror.sync(replace(done, trials=(*done.trials, trial(1, study="resumed")), best=1, gain=1.2))
     assert report.removed == 0
-    shown = dump(store.client, "resumed")
+    shown = dump(any_store.client, "resumed")
     assert shown["study"]["tags"]["best.gain"] == "1.2000"
     assert shown["study"]["metrics"]["gain"] == [(0, 1.2, shown["study"]["info"][2])]
     assert all(run["parent_is_active"] for run in shown.values())

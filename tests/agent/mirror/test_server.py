@@ -2,47 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from agent.mirror import MlflowMirror, check_tracking_uri
 from agent.mirror.client import connect
 from tests.agent.mirror.samples import rich
-from tests.support.waiting import wait_until
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, store: Any) -> Iterator[str]:
-    home, port = tmp_path_factory.mktemp("server"), _free_port()
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{home}/mlflow.db", "--artifacts-destination", f"{home}/artifacts"]
-    with subprocess.Popen(
-        command, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            lines = iter(process.stdout.readline, "")
-            assert any("startup complete" in line for line in lines), "the server did not start"
-            url = f"http://127.0.0.1:{port}"
-            wait_until(lambda: check_tracking_uri(url) is None, 60.0)  # it says so before it listens
-            yield url
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.communicate()
+from tests.support.services import MlflowServer
 
 
 def _content(client: Any, experiment_id: str) -> dict[str, Any]:
@@ -57,7 +23,8 @@ def _content(client: Any, experiment_id: str) -> dict[str, Any]:
     }
 
 
-def test_a_server_gets_what_a_local_store_gets(server: str, store: Any, tmp_path: Path) -> None:
+def test_a_server_gets_what_a_local_store_gets(mlflow_server: MlflowServer, store: Any, tmp_path: Path) -> None:
+    server = mlflow_server.url
     study = rich("server", tmp_path)
     mirror = MlflowMirror(server)
     first = mirror.sync(study)

@@ -45,7 +45,7 @@ def test_a_failed_request_is_a_line_that_the_classifier_calls_ours(tmp_path: Pat
     with stub_server(fault="stall") as server:
         ended = run(load_command(job_for(server.base_url, request_timeout_s=0.3), tmp_path))
     assert ended.returncode == 1
-    assert f"{BENCHMARK_ERROR} warm-up of level 1, request 0: no end within 0.3 s" in ended.stdout
+    assert f"{BENCHMARK_ERROR} warm-up of level 2, request 0: no end within 0.3 s" in ended.stdout
     assert judged(tmp_path, ended.stdout) == ("B005", Reason.BENCHMARK_ERROR)
     result = read_result(tmp_path)
     assert result is not None

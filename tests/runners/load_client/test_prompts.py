@@ -23,10 +23,12 @@ def counted(asked: LoadJob) -> dict[int, list[Prompt]]:
     return {concurrency: drawn for concurrency, _, drawn in prompts(asked)}
 
 
-def test_levels_come_lowest_first_and_once() -> None:
-    """The lowest gives the outputs that are compared."""
+def test_levels_come_highest_first_and_once() -> None:
+    """What is clearly slower shows itself sooner there; a level that decides alone comes before all others."""
+    first = job(workload=Workload(concurrency=(1, 8, 4), first=4))
+    assert [concurrency for concurrency, _, _ in prompts(first)] == [4, 8, 1]
     twice = job(workload=Workload(concurrency=(8, 1, 8)))
-    assert [concurrency for concurrency, _, _ in prompts(twice)] == [1, 8]
+    assert [concurrency for concurrency, _, _ in prompts(twice)] == [8, 1]
 
 
 def test_no_level_has_fewer_requests_than_are_in_flight() -> None:
@@ -100,12 +102,12 @@ def test_a_dataset_is_used_up_before_a_prompt_comes_again(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"prompt": "x"}\n{"prompt": ', "line 2: no JSON"),
-        ('{"question": "x"}\n', "line 1: .*either `prompt`"),
-        ('{"prompt": "x", "input_ids": [1]}\n', "line 1: .*either `prompt`"),
-        ('{"prompt": ""}\n', "line 1: prompt: "),
-        ('\n{"input_ids": [1], "output_tokens": 0}\n', "line 2: output_tokens: "),
-        ("[1]\n", "line 1: "),
+        ('{"prompt": "x"}\n{"prompt": ', ":2: not JSON"),
+        ('{"question": "x"}\n', ":1: .*either `prompt`"),
+        ('{"prompt": "x", "input_ids": [1]}\n', ":1: .*either `prompt`"),
+        ('{"prompt": ""}\n', ":1: prompt: "),
+        ('\n{"input_ids": [1], "output_tokens": 0}\n', ":2: output_tokens: "),
+        ("[1]\n", ":1: "),
         ("\n", "no prompts"),
     ],
 )

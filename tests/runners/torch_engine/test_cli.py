@@ -14,8 +14,8 @@ from runners.torch_engine.config import ConfigError
 
 FLAGS = (
     "--allreduce --concurrency --cuda-graph-max-bs --device --draft-agreement --draft-layers --draft-length "
-    "--expert-hidden --expert-parallel --experts --experts-per-token --head-dim --heads --help --hidden --layers "
-    "--output-tokens --preset --prompt-tokens --requests --result --seed --tp --vocab"
+    "--expert-hidden --expert-parallel --experts --experts-per-token --first-level --head-dim --heads --help --hidden "
+    "--hopes --layers --output-tokens --preset --prompt-tokens --requests --result --seed --stop-below --tp --vocab"
 )
 
 

@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 import torch
 
+from runners.torch_engine.config import ConfigError
+from runners.torch_engine.probe_plan import ProbePlan
+
 REPOSITORY = Path(__file__).parents[3]
 KEYS = [
     "id",
@@ -20,6 +23,10 @@ KEYS = [
     "calls_per_pass",
     "pass_us",
     "max_relative_error",
+    "collective",
+    "replaced",
+    "software",
+    "not_probed",
     "phase",
     "exit_code",
     "signal",
@@ -135,3 +142,166 @@ def test_one_probe_alone_prints_its_result(tmp_path: Path) -> None:
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY, check=False)
     assert json.loads(done.stdout)["ok"], done.stderr
+
+
+COMMUNICATOR = """
+import torch.distributed as dist
+
+class {name}:
+    def __init__(self, group, device{more}):
+        assert dist.get_backend(group) == "gloo"
+        self.group, self.disabled = group, {disabled}
+        {body}
+
+    def should_custom_ar(self, rows):
+        return rows.shape[0] <= 4
+
+    def custom_all_reduce(self, rows):
+        out = rows.clone()
+        dist.all_reduce(out, group=self.group)
+        return out
+"""
+
+
+def add_communicator(
+    site: Path, module: str, name: str, *, disabled: bool = False, more: str = "", body: str = "pass"
+) -> None:
+    """Let SGLang seem to be installed, with a communicator that sums with gloo."""
+    folder = site / "sglang" / "srt" / "distributed" / "device_communicators"
+    folder.mkdir(parents=True, exist_ok=True)
+    text = COMMUNICATOR.format(name=name, disabled=disabled, more=more, body=body)
+    (folder / f"{module}.py").write_text(text)
+
+
+def standalone(tmp_path: Path, requests: list[dict[str, Any]], site: Path) -> dict[str, dict[str, Any]]:
+    """Answer the requests with the server that is started as a plain file, from a folder with misleading names."""
+    (tmp_path / "config.py").write_text("raise ImportError('not this one')\n")
+    lines = [json.dumps({"log": str(tmp_path / f"{request['id']}.log")} | request) for request in requests]
+    (tmp_path / "requests.jsonl").write_text("\n".join(lines) + "\n")
+    program = REPOSITORY / "runners" / "torch_engine" / "standalone.py"
+    files = ["--requests", str(tmp_path / "requests.jsonl"), "--results", str(tmp_path / "results.jsonl")]
+    done = subprocess.run(
+        [sys.executable, str(program), *files],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(site)},
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answers = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
+    return {answer["id"]: answer for answer in answers}
+
+
+def plan(*chain: str, rows: tuple[int, ...] = (1, 8)) -> dict[str, Any]:
+    """Return a plan of one sum a level."""
+    levels = [[{"op": "all_reduce", "numel": 64 * each, "count": 10}] for each in rows]
+    common = {"device": "cpu", "tp": 2, "has_graphs": False, "is_graph_served": False, "width": 64}
+    return {**common, "chain": list(chain), "levels": levels}
+
+
+def test_all_reduces_of_an_engine_s_package_are_called_as_the_engine_does(tmp_path: Path) -> None:
+    """One works and leaves large messages to others; one switches itself off; one raises, which the engine swallows."""
+    site = tmp_path / "site"
+    add_communicator(site, "custom_all_reduce_v2", "CustomAllReduceV2")
+    add_communicator(site, "custom_all_reduce", "CustomAllreduce", disabled=True)
+    answers = standalone(
+        tmp_path,
+        [
+            {"id": "works", "plan": plan("sglang.custom_v2", "gloo")},
+            {"id": "off", "plan": plan("sglang.custom", "gloo")},
+            {"id": "bare", "plan": plan("gloo")},
+            {"id": "absent", "plan": plan("vllm.custom", "gloo")},
+        ],
+        site,
+    )
+    assert next(iter(answers)) == "bare"  # those of packages come last
+    works, off, absent = answers["works"], answers["off"], answers["absent"]
+    assert works["collective"] == "sglang.custom_v2" and works["max_relative_error"] < 1e-5
+    assert [call["by"].split()[0] for call in works["calls"]] == ["CustomAllReduceV2", "gloo"]
+    assert works["pass_us"] == pytest.approx(10 * works["calls"][0]["us_p50"])
+    assert (off["ok"], off["collective"], off["calls"][0]["by"]) == (True, "gloo", "gloo")
+    assert "switches itself off" in off["replaced"][0]
+    assert not absent["ok"] and absent["exit_code"] == 0
+    assert "vllm" in absent["not_probed"] and "cannot be imported" in absent["not_probed"]
+
+
+def test_a_communicator_that_raises_is_a_failure_only_where_the_engine_lets_it(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    add_communicator(site, "custom_all_reduce_v2", "CustomAllReduceV2", body="raise RuntimeError('no peer access')")
+    add_communicator(site, "torch_symm_mem", "TorchSymmMemCommunicator", body="raise KeyError(12)")
+    text = (site / "sglang/srt/distributed/device_communicators/torch_symm_mem.py").read_text()
+    renamed = text.replace("should_custom_ar", "should_torch_symm_mem_allreduce").replace(
+        "custom_all_reduce", "all_reduce"
+    )
+    (site / "sglang/srt/distributed/device_communicators/torch_symm_mem.py").write_text(renamed)
+    answers = standalone(
+        tmp_path,
+        [
+            {"id": "swallowed", "plan": plan("sglang.custom_v2", "gloo")},
+            {"id": "raised", "plan": plan("sglang.torch_symm_mem", "gloo")},
+        ],
+        site,
+    )
+    assert answers["swallowed"]["ok"] and "no peer access" in answers["swallowed"]["replaced"][0]
+    assert not answers["raised"]["ok"] and "KeyError: 12" in answers["raised"]["error"]
+
+
+def test_an_import_that_touches_cuda_is_left_to_the_ranks(tmp_path: Path) -> None:
+    """A process that touched CUDA cannot fork ranks that use it: the server starts anew and goes on where it was."""
+    site = tmp_path / "site"
+    add_communicator(site, "custom_all_reduce_v2", "CustomAllReduceV2")
+    path = site / "sglang" / "srt" / "distributed" / "device_communicators" / "custom_all_reduce_v2.py"
+    touch = "import os, torch\ntorch.cuda.is_initialized = lambda: True\nprint('imported by', os.getpid())\n"
+    path.write_text(touch + path.read_text())
+    requests = [{"id": "bare", "plan": plan("gloo")}, {"id": "own", "plan": plan("sglang.custom_v2", "gloo")}]
+    answers = standalone(tmp_path, requests, site)
+    assert list(answers) == ["bare", "own"]
+    assert answers["bare"]["ok"] and answers["own"]["collective"] == "sglang.custom_v2"
+    assert (tmp_path / "own.log").read_text().count("imported by") == 2  # once in each rank
+
+
+def test_a_communicator_that_is_built_otherwise_is_not_probed(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    add_communicator(site, "custom_all_reduce_v2", "CustomAllReduceV2", more=", workspace")
+    answer = standalone(tmp_path, [{"id": "other", "plan": plan("sglang.custom_v2", "gloo")}], site)["other"]
+    assert "workspace" in answer["not_probed"] and not answer["ok"]
+
+
+def test_what_is_answered_already_is_not_probed_again(tmp_path: Path) -> None:
+    """A server that had to start anew goes on where it was."""
+    (tmp_path / "results.jsonl").write_text('{"id": "first"}\n')
+    requests = [{"id": "first", "plan": plan("gloo")}, {"id": "second", "plan": plan("gloo", rows=(1,))}]
+    lines = [json.dumps({"log": str(tmp_path / "log"), **request}) for request in requests]
+    (tmp_path / "requests.jsonl").write_text("\n".join(lines) + "\n")
+    code = (
+        "import sys; from pathlib import Path; from runners.torch_engine.probe import serve_probes; "
+        "serve_probes(open(sys.argv[1]), Path(sys.argv[2]))"
+    )
+    files = [str(tmp_path / "requests.jsonl"), str(tmp_path / "results.jsonl")]
+    subprocess.run([sys.executable, "-c", code, *files], check=True, cwd=REPOSITORY, timeout=60)
+    answered = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
+    assert [answer["id"] for answer in answered] == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"chain": ["nonsense"]},
+        {"chain": []},
+        {"levels": []},
+        {"levels": [[{"op": "broadcast", "numel": 1, "count": 1}]]},
+        {"levels": [[{"op": "all_reduce", "numel": 0, "count": 1}]]},
+        {"more": 1},
+    ],
+)
+def test_a_plan_that_describes_nothing_is_refused(broken: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        ProbePlan.of_json(plan("gloo") | broken)
+
+
+def test_sizes_replace_the_messages_of_the_flags(tmp_path: Path) -> None:
+    (answer,) = serve(tmp_path, [{"id": "sized", "argv": engine_flags(), "sizes": [4096, 8192]}])
+    assert [call["bytes"] for call in answer["calls"]] == [4096, 8192]
+    assert answer["calls_per_pass"] == 6

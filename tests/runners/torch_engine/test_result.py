@@ -20,6 +20,7 @@ TOP = [
     "margin_bound",
     "margin_violated",
     "floor",
+    "stopped",
 ]
 LEVEL = [
     "concurrency",

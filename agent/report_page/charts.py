@@ -1,0 +1,159 @@
+"""The charts of the report, each a plotly figure made of stored trials. Colours follow the page (page.js)."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from agent.outcome import OutcomeKind
+from agent.report_page.measured import importances, measured_study
+from agent.store.trial import Kind, Trial
+from agent.summary import Arm, StudySummary
+from search_spaces import SearchSpace
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+MARKS = {
+    Kind.DEFAULT: "diamond",
+    Kind.BASELINE: "square",
+    Kind.SEARCH: "circle",
+    Kind.CONFIRM: "triangle-up",
+    Kind.REPEAT: "circle-open",
+}
+GREEN, ORANGE, RED, GREY, BLUE = "#2a9d5c", "#d9822b", "#d64545", "#8a94a0", "#2f6fd0"
+OUTCOME_COLOURS = {"measured": GREEN, "slower": ORANGE, "failed": RED, "interrupted": GREY}
+HEIGHT = 360
+
+
+def history_chart(trials: Sequence[Trial], summary: StudySummary) -> Figure:
+    """Return every launch over its number: what it measured, the best so far, and what failed, along the bottom."""
+    from plotly.graph_objects import Figure, Scatter
+
+    figure = Figure()
+    measured = [trial for trial in trials if trial.is_measured]
+    for kind in MARKS:
+        of_kind = [trial for trial in measured if trial.work.kind is kind]
+        if of_kind:
+            figure.add_trace(
+                Scatter(
+                    x=[trial.number for trial in of_kind],
+                    y=[_value(trial) for trial in of_kind],
+                    text=[summary.changes(trial.work.resolved) for trial in of_kind],
+                    name=kind.value,
+                    mode="markers",
+                    marker={"symbol": MARKS[kind], "size": 9, "color": BLUE},
+                    hovertemplate="#%{x}: %{y:.1f} tok/s<br>%{text}<extra></extra>",
+                )
+            )
+    best = list(itertools.accumulate((_value(trial) for trial in measured), max))
+    numbers = [trial.number for trial in measured]
+    figure.add_trace(Scatter(x=numbers, y=best, name="best single launch so far", mode="lines", line={"shape": "hv"}))
+    _add_failures(figure, trials)
+    if summary.baseline is not None:
+        figure.add_hline(y=summary.baseline.mean, line_dash="dash", line_color=GREY, annotation_text="baseline")
+    return _dressed(figure, "launch", "output tokens/s")
+
+
+def _add_failures(figure: Figure, trials: Sequence[Trial]) -> None:
+    from plotly.graph_objects import Scatter
+
+    failed = [trial for trial in trials if trial.is_failed and trial.outcome and trial.outcome.failure]
+    if failed:
+        reasons = [trial.outcome.failure.reason.value for trial in failed if trial.outcome and trial.outcome.failure]
+        figure.add_trace(
+            Scatter(
+                x=[trial.number for trial in failed],
+                y=[0.0] * len(failed),
+                text=reasons,
+                name="failed",
+                mode="markers",
+                marker={"symbol": "x", "size": 8, "color": RED},
+                hovertemplate="#%{x}: %{text}<extra></extra>",
+            )
+        )
+
+
+def parameter_charts(space: SearchSpace, arms: Sequence[Arm]) -> dict[str, Figure]:
+    """Return title → chart: which parameters mattered, and the two that mattered most, alone and together."""
+    from optuna.visualization import plot_contour, plot_param_importances, plot_slice
+
+    study = measured_study(space, arms)
+    ranked = importances(study)
+    if not ranked:
+        return {}
+    from optuna.importance import PedAnovaImportanceEvaluator
+
+    shares = plot_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
+    shares.update_layout(xaxis_title="share of the variation that it explains", yaxis_title="")
+    found = {"Which parameters mattered": shares}
+    two = list(ranked)[:2]
+    found[f"{' and '.join(two)}, each alone"] = plot_slice(study, params=two, target_name="output tokens/s")
+    if len(two) > 1:
+        found[f"{' and '.join(two)}, together"] = plot_contour(study, params=two, target_name="output tokens/s")
+    return {title: _dressed(figure) for title, figure in found.items()}
+
+
+def levels_chart(arms: Mapping[str, Arm]) -> Figure:
+    """Return the throughput of a few named arms at each concurrency level; whiskers span their launches."""
+    from plotly.graph_objects import Bar, Figure
+
+    figure = Figure()
+    for name, arm in arms.items():
+        rates: dict[int, list[float]] = defaultdict(list)
+        for trial in arm.trials:
+            if trial.record is not None and trial.record.measurement is not None:
+                for level in trial.record.measurement.levels:
+                    rates[level.concurrency].append(level.output_tok_per_s)
+        means = [sum(values) / len(values) for values in rates.values()]
+        above = [max(values) - mean for values, mean in zip(rates.values(), means, strict=True)]
+        below = [mean - min(values) for values, mean in zip(rates.values(), means, strict=True)]
+        whiskers = {"type": "data", "array": above, "arrayminus": below}
+        figure.add_trace(Bar(name=name, x=[str(level) for level in rates], y=means, error_y=whiskers))
+    figure.update_layout(barmode="group")
+    return _dressed(figure, "requests in flight", "output tokens/s")
+
+
+def node_time_chart(trials: Sequence[Trial]) -> Figure:
+    """Return the node time by rung and by what came of it."""
+    from plotly.graph_objects import Bar, Figure
+
+    spent: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for trial in trials:
+        if trial.outcome is not None and trial.record is not None:
+            spent[trial.outcome.kind.value][trial.work.rung.value] += trial.record.wall_s
+    rungs = list(dict.fromkeys(trial.work.rung.value for trial in trials))
+    figure = Figure()
+    for outcome in (kind.value for kind in OutcomeKind if kind.value in spent):
+        seconds = [spent[outcome][rung] for rung in rungs]
+        colour = OUTCOME_COLOURS[outcome]
+        figure.add_trace(Bar(name=outcome, y=rungs, x=seconds, orientation="h", marker_color=colour))
+    figure.update_layout(barmode="stack", height=120 + 60 * len(rungs))
+    return _dressed(figure, "node time in seconds", "", height=None)
+
+
+def _dressed(figure: Figure, x: str | None = None, y: str | None = None, height: int | None = HEIGHT) -> Figure:
+    """Give a chart the page's looks: no background of its own, and room for a legend above."""
+    figure.update_layout(
+        title=None,
+        template="plotly_white",
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        margin={"l": 60, "r": 20, "t": 30, "b": 50},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": GREY, "activecolor": BLUE},
+        font={"family": "system-ui, sans-serif", "size": 13},
+    )
+    if height is not None:
+        figure.update_layout(height=height)
+    if x is not None:
+        figure.update_xaxes(title_text=x)
+    if y is not None:
+        figure.update_yaxes(title_text=y)
+    return figure
+
+
+def _value(trial: Trial) -> float:
+    return trial.outcome.value if trial.outcome is not None and trial.outcome.value is not None else 0.0

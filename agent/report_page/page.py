@@ -1,0 +1,91 @@
+"""Everything a reader gets to see, put into one HTML file that asks nothing of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.propose.history import History
+from agent.redaction import redact_text
+from agent.report import headline
+from agent.report_page.charts import history_chart, levels_chart, node_time_chart, parameter_charts
+from agent.report_page.tables import map_columns, map_rows, trial_rows
+from agent.savings import Counts, typical_s
+from agent.summary import Arm, StudySummary, arms_of
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+FOLDER = Path(__file__).parent
+COMMANDS = 200
+"""Launches whose command stands in the page; those of a larger study are in their artifact folders."""
+
+
+def render(summary: StudySummary, history: History, ruled_out: Counts, command: str | None) -> str:
+    """Return the page of a study. Text that came from a log is escaped and free of secrets.
+
+    Args:
+        summary: The study in figures.
+        history: Its trials and probes.
+        ruled_out: What each dead end of the map ruled out.
+        command: The command that repeats the best, or None where nothing was measured.
+    """
+    from jinja2 import Environment, FileSystemLoader
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["redact"] = redact_text
+    dead_ends = summary.atlas.dead_ends
+    typical = typical_s(history.trials, history.probes)
+    rows = map_rows(dead_ends, ruled_out, typical)
+    return environment.get_template("page.html").render(
+        summary=summary,
+        headline=headline(summary),
+        command=command,
+        charts={title: _drawn(figure) for title, figure in _charts(summary, history).items()},
+        columns=map_columns(dead_ends),
+        dead_ends=rows,
+        saved_s=sum(row.saved_s for row in rows),
+        launches=trial_rows(history.trials, summary, COMMANDS),
+        probes=trial_rows(history.probes, summary, 0),
+        unknown=trial_rows(summary.unknown, summary, 0),
+        facts=_facts(history),
+        style=(FOLDER / "page.css").read_text(encoding="utf-8"),
+        script=(FOLDER / "page.js").read_text(encoding="utf-8"),
+        plotly=get_plotlyjs(),
+    )
+
+
+def _charts(summary: StudySummary, history: History) -> dict[str, Figure]:
+    """Return title → chart, in the order in which they are read."""
+    arms = arms_of(history.trials)
+    if not arms:
+        return {"Where the node time went": node_time_chart((*history.trials, *history.probes))}
+    return {
+        "Every launch": history_chart(history.trials, summary),
+        "Throughput at each concurrency": levels_chart(_named_arms(summary, arms)),
+        **parameter_charts(history.space, arms),
+        "Where the node time went": node_time_chart((*history.trials, *history.probes)),
+    }
+
+
+def _named_arms(summary: StudySummary, arms: list[Arm]) -> Mapping[str, Arm]:
+    default = next((arm for arm in arms if arm.assignment == summary.default), None)
+    named = {"baseline": summary.baseline, "default": default, "best": summary.best}
+    return {name: arm for name, arm in named.items() if arm is not None}
+
+
+def _drawn(figure: Figure) -> str:
+    """Return a chart as a part of the page, which carries plotly's script once."""
+    from plotly.io import to_html
+
+    drawn: str = to_html(
+        figure, include_plotlyjs=False, full_html=False, config={"displaylogo": False, "responsive": True}
+    )
+    return drawn
+
+
+def _facts(history: History) -> dict[str, str]:
+    """Return the facts of the node that fit on a line."""
+    return {name: str(value) for name, value in sorted(history.facts.items()) if isinstance(value, str | int | float)}

@@ -1,0 +1,156 @@
+"""Whether the winner beats the baseline: launch-level values → interval of the ratio → verdict. Pure statistics.
+
+How it is reckoned, and why so, is told in verdict.md. In short: values are compared in logarithms, so that differences
+are ratios; the value for which an assignment was chosen is left out, since it was chosen for being large; the spread
+from launch to launch is pooled over all assignments, since two to five launches say too little each; and one critical
+value holds for all assignments that were repeated at once, since the winner is the best of them.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from agent.spread import Spread, spread_of
+from runners.student import t_quantile
+
+LEVEL = 0.95
+"""How often the interval holds the true ratio, for all repeated assignments together."""
+EARLY_LEVEL = 0.99
+"""The same for stopping before the last repeat: repeated looks at growing data find something now and then, and a
+bound this strict leaves the last look its level (the rule of Haybittle and Peto)."""
+SMALLEST_GAIN = 0.02
+"""Share below which a gain is none: nobody changes a working configuration for less."""
+DRAWS = 20_000
+"""Draws of the bootstrap; its critical values are then good to about one per cent."""
+
+
+class Verdict(StrEnum):
+    """What may be said of the winner against the baseline."""
+
+    GAIN = "gain"
+    NO_GAIN = "no gain"
+    NOT_SEPARABLE = "not separable within the budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One assignment against the baseline."""
+
+    ratio: float
+    """Its objective divided by the baseline's, 1.25 for 25 % more: of geometric means over launches."""
+    low: float
+    high: float
+    """Ends of the interval of the ratio."""
+    level: float
+    num_launches: int
+    """Launches of the assignment that count: repeats, made after it was chosen."""
+    num_baseline: int
+    num_compared: int
+    """Assignments that were repeated, for all of which the interval holds at once."""
+    spread: Spread
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the interval allows to say."""
+        if self.low > 1.0:
+            return Verdict.GAIN
+        return Verdict.NO_GAIN if self.high < 1.0 + SMALLEST_GAIN else Verdict.NOT_SEPARABLE
+
+    def words(self) -> str:
+        """Return the interval and what it rests on, as a reader needs it."""
+        launches = f"{self.num_launches} repeats against {self.num_baseline} launches of the baseline"
+        if self.num_launches == 1:
+            launches = launches.replace("repeats", "repeat")
+        among = f", the best of {self.num_compared} repeated" if self.num_compared > 1 else ""
+        return (
+            f"{self.low:.2f}× to {self.high:.2f}× ({self.level:.0%} interval; {launches}{among}; launches spread by "
+            f"{self.spread.sd:.1%})"
+        )
+
+
+def comparisons(
+    baseline: Sequence[float],
+    repeats: Mapping[str, Sequence[float]],
+    others: Iterable[Sequence[float]] = (),
+    level: float = LEVEL,
+) -> dict[str, Comparison]:
+    """Return each repeated assignment's comparison with the baseline; none where the spread is unknown.
+
+    Args:
+        baseline: Values of all launches of the baseline: it was not chosen for any of them.
+        repeats: Key of an assignment → values of the launches made after it was chosen.
+        others: Further groups of launches of one assignment each, which only tell of the spread.
+        level: How often all intervals are to hold the true ratios at once.
+    """
+    compared = {key: values for key, values in repeats.items() if values}
+    if not baseline or not compared:
+        return {}
+    spread = spread_of([baseline, *compared.values(), *others])
+    if not spread.freedom:
+        return {}
+    numbers = tuple(sorted(len(values) for values in compared.values()))
+    critical = critical_value(len(baseline), numbers, spread.freedom, level)
+    found = {}
+    for key, values in compared.items():
+        ratio = _mean_log(values) - _mean_log(baseline)
+        reach = critical * spread.sd * math.sqrt(1 / len(values) + 1 / len(baseline))
+        found[key] = Comparison(
+            ratio=math.exp(ratio),
+            low=_exp(ratio - reach),
+            high=_exp(ratio + reach),
+            level=level,
+            num_launches=len(values),
+            num_baseline=len(baseline),
+            num_compared=len(compared),
+            spread=spread,
+        )
+    return found
+
+
+@lru_cache(maxsize=512)
+def critical_value(num_baseline: int, numbers: tuple[int, ...], freedom: float, level: float) -> float:
+    """Return how many standard errors reach to either side so that all intervals hold at once with this probability.
+
+    A parametric bootstrap of the largest studentised difference: groups of so many launches are drawn with the spread
+    drawn as well. The draws are the same each time.
+    """
+    import numpy as np
+
+    generator = np.random.default_rng(len(numbers))
+    baseline = generator.standard_normal(DRAWS) / math.sqrt(num_baseline)
+    spread = np.sqrt(generator.chisquare(freedom, DRAWS) / freedom)
+    largest = np.zeros(DRAWS)
+    for number in numbers:
+        mean = generator.standard_normal(DRAWS) / math.sqrt(number)
+        error = math.sqrt(1 / number + 1 / num_baseline)
+        largest = np.maximum(largest, np.abs(mean - baseline) / (spread * error))
+    return float(np.quantile(largest, level))
+
+
+def interval_of_mean(values: Sequence[float], spread: Spread, level: float = LEVEL) -> tuple[float, float]:
+    """Return the interval of one assignment's geometric mean, given the pooled spread; everything where it is unknown.
+
+    Raises:
+        ValueError: no values.
+    """
+    if not values:
+        raise ValueError("an interval needs a value")
+    if not spread.freedom:
+        return 0.0, math.inf
+    middle = _mean_log(values)
+    reach = t_quantile(0.5 + level / 2, spread.freedom) * spread.sd / math.sqrt(len(values))
+    return _exp(middle - reach), _exp(middle + reach)
+
+
+def _mean_log(values: Sequence[float]) -> float:
+    return statistics.fmean(math.log(value) for value in values)
+
+
+def _exp(value: float) -> float:
+    """Two launches tell so little of the spread that an end may lie beyond every number."""
+    return math.exp(min(value, 700.0))

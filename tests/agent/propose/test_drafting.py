@@ -1,0 +1,80 @@
+"""What another draft length does is worked out from what launches report."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from agent.propose.drafting import Drafting
+from agent.store.trial import Kind, Work
+from runners import Rung
+from search_spaces import Assignment, load_node, true_value
+from tests.support.modelled_study import ModelledStudy
+
+NEAR = 2
+"""Draft lengths this far from the one that was launched are worked out well."""
+CLOSE = 0.06
+"""Difference of logarithms that noise from launch to launch (a few per cent) and another share of the step leave."""
+
+
+def launched(name: str, *, with_baseline: bool = True) -> tuple[ModelledStudy, Assignment]:
+    """Return a study of a modelled node after its default and its baseline, and the default."""
+    study = ModelledStudy(node=load_node(name), budget=40)
+    default = study.history().default
+    points = [default, study.history().without_speculation(default)][: 1 + with_baseline]
+    for kind, point in zip((Kind.DEFAULT, Kind.BASELINE), points, strict=False):
+        study.launch(Work(kind=kind, rung=Rung.FULL, requested=point, resolved=point))
+    return study, default
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        ("pcie2-24gib-vllm", "num_speculative_tokens"),
+        ("nvlink8-hopper-moe", "speculative_num_steps"),
+        ("generated-medium-2", "draft_length"),
+    ],
+)
+def test_the_effect_of_a_nearby_draft_length_is_known_without_a_launch(name: str, parameter: str) -> None:
+    """Acceptance by position and the baseline's step say it within the noise."""
+    study, default = launched(name)
+    drafting = Drafting(study.history())
+    assert drafting.is_known
+    here = drafting.effects([default])[0]
+    assert here.value == 0.0 and here.doubts == (0.0,)
+    for length in study.space.parameters[parameter].domain:
+        point = study.space.normalise({**default, parameter: length}, study.facts)
+        true = true_value(study.node, point)
+        if true is None or abs(float(length) - float(default[parameter])) > NEAR:
+            continue
+        said = drafting.effects([point])[0].value
+        assert said == pytest.approx(math.log(true / (true_value(study.node, default) or 0.0)), abs=CLOSE)
+
+
+def test_a_longer_draft_than_any_launched_is_doubted_more_the_longer_it_is() -> None:
+    """The doubts grow with the distance, and are shared by all lengths."""
+    study, default = launched("pcie2-24gib-vllm")
+    drafting = Drafting(study.history())
+    points = [{**default, "num_speculative_tokens": length} for length in (3, 4, 5, 6, 8)]
+    doubts = [each.doubts[0] for each in drafting.effects(points)]
+    assert doubts == sorted(doubts) and doubts[0] == 0.0
+
+
+def test_without_a_launch_that_reports_acceptance_nothing_is_said() -> None:
+    """A study whose launches all run without speculation knows nothing of drafts."""
+    study = ModelledStudy(node=load_node("pcie2-24gib-vllm"), budget=40)
+    plain = study.history().without_speculation(study.history().default)
+    study.launch(Work(kind=Kind.DEFAULT, rung=Rung.FULL, requested=plain, resolved=plain))
+    drafting = Drafting(study.history())
+    assert not drafting.is_known
+    assert drafting.effects([plain])[0].value == 0.0 and drafting.effects([plain])[0].doubts == ()
+
+
+def test_without_a_baseline_a_usual_share_stands_in() -> None:
+    """The launch with speculation alone says what is accepted; only the step is guessed."""
+    study, default = launched("pcie2-24gib-vllm", with_baseline=False)
+    drafting = Drafting(study.history())
+    assert drafting.is_known
+    effects = drafting.effects([{**default, "num_speculative_tokens": length} for length in (1, 8)])
+    assert all(each.value < 0.0 for each in effects)

@@ -1,0 +1,76 @@
+"""A real Chromium without a screen, as a reader's browser; every test skips where the machine has none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+QUIET = (
+    "--headless=new",
+    "--no-sandbox",  # the gate runs as root
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1500,1100",
+)
+
+
+class Reader:
+    """A browser with its notes: what it asked of the network and what it complained about."""
+
+    def __init__(self, driver: webdriver.Chrome) -> None:
+        self.driver = driver
+
+    def open(self, address: str) -> None:
+        """Go to an address with a clean slate of notes."""
+        self.driver.get_log("performance")  # type: ignore[no-untyped-call]
+        self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        self.driver.get(address)
+
+    def requests(self) -> list[str]:
+        """Return the addresses that pages asked for since `open`."""
+        notes = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]  # type: ignore[no-untyped-call]
+        return [note["params"]["request"]["url"] for note in notes if note["method"] == "Network.requestWillBeSent"]
+
+    def complaints(self) -> list[str]:
+        """Return what went to the console as an error since `open`."""
+        entries = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
+
+
+@pytest.fixture(scope="session")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """One browser for all tests."""
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("no Chromium here: apt-get install chromium chromium-driver")
+    options = Options()
+    options.binary_location = CHROMIUM
+    for word in (*QUIET, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield Reader(driver)
+    driver.quit()
+
+
+@pytest.fixture(scope="session")
+def story_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a short campaign on the story's modelled node, with dead ends of several reasons."""
+    from tests.support.command_line import start_agent
+
+    home = tmp_path_factory.mktemp("story") / "home"
+    words = ("search", "--engine", "replay", "--node", "pcie8-blackwell-cuda128", "--budget", "24", "--name", "story")
+    ended = start_agent(*words, home=home).ended
+    assert ended.returncode == 0, ended.stderr
+    return home
