@@ -12,17 +12,24 @@ Groups = list[list[tuple[int, int]]]
 """For each parameter, its conditions: number, and bits of what passed with it."""
 
 
-def alive_conjunctions(failed: Failed, evidence: Evidence) -> list[tuple[int, ...]]:
-    """Return them, the smaller ones first, each in the order of the space's parameters."""
-    passed = evidence.passed(failed.place, failed.failure.reason)
-    groups = [[(number, passed(number)) for number in group] for group in failed.conditions]
-    singles = [(number,) for group in groups for number, bits in group if not bits]
-    alive, open_pairs = _pairs(groups)
-    return [*singles, *alive, *_triples(groups, open_pairs, set(alive))]
-
-
 OpenPairs = list[tuple[int, int, int, int]]
 """Position of the second parameter, both conditions, and bits of what passed with them."""
+
+
+class Alive:
+    """What is left of the conjunctions that one failure satisfies."""
+
+    def __init__(self, failed: Failed, evidence: Evidence) -> None:
+        passed = evidence.passed(failed.place, failed.failure.reason)
+        self._groups = [[(number, passed(number)) for number in group] for group in failed.conditions]
+        singles = [(number,) for group in self._groups for number, bits in group if not bits]
+        self._pairs, self._contradicted = _pairs(self._groups)
+        self.small: list[tuple[int, ...]] = [*singles, *self._pairs]
+        """Of one condition and two, each in the order of the space's parameters."""
+
+    def triples(self) -> list[tuple[int, ...]]:
+        """Return those of three conditions in which no two would do."""
+        return _triples(self._groups, self._contradicted, set(self._pairs))
 
 
 def _pairs(groups: Groups) -> tuple[list[tuple[int, ...]], OpenPairs]:

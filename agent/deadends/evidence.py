@@ -6,6 +6,7 @@ then a few operations on integers, however long the study is.
 
 from __future__ import annotations
 
+import bisect
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -57,6 +58,8 @@ class ReasonEvidence:
     """The failures of one reason."""
 
     failures: list[Failed] = field(default_factory=list)
+    ordered: list[Failed] = field(default_factory=list)
+    """The same by their sort keys."""
     satisfying: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     """Condition number → bits of the failures that satisfy it."""
     blaming: dict[frozenset[str], int] = field(default_factory=lambda: defaultdict(int))
@@ -74,6 +77,10 @@ class ReasonEvidence:
     def steady(self) -> int:
         """Bits of the failures that are not known to be flaky."""
         return ((1 << len(self.failures)) - 1) & ~sum(1 << index for index in self.flaky)
+
+    def at_rung(self, rung: Rung) -> int:
+        """Return the bits of the failures seen at a rung."""
+        return sum(bits for place, bits in self.struck.items() if place[0] is rung)
 
     def alike(self, failed: Failed) -> int:
         """Return the bits of the failures that may have the same cause: they look alike and blame nothing else."""
@@ -175,6 +182,7 @@ class Evidence:
             seen, failure, len(evidence.failures), self._conditions(seen), _order(seen, failure), signature_of(failure)
         )
         evidence.failures.append(failed)
+        bisect.insort(evidence.ordered, failed, key=lambda each: each.order)
         evidence.blaming[failed.blames] |= 1 << failed.index
         evidence.looking[failed.signature] |= 1 << failed.index
         evidence.struck[failed.place] |= 1 << failed.index

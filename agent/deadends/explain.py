@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from agent.deadends.alive import alive_conjunctions
+from agent.deadends.alive import Alive
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.implied import Weighed
@@ -19,8 +19,10 @@ from agent.deadends.strikes import folded
 from agent.reasons import Policy
 from search_spaces import Conjunction
 
-SIZE_PRIOR = (1.0, 0.18, 0.027)
+SIZE_PRIOR = (1.0, 0.08, 0.01)
 """Of one condition, two, three: each further one multiplies the conjunctions there are, and few of them are real."""
+PLENTY = 10
+"""Failures that one or two conditions cover from which only these and one more are looked at."""
 LARGEST = len(SIZE_PRIOR)
 """Conditions of the largest conjunctions that are weighed; only where none is left, the whole assignment is."""
 OTHER_CAUSE = 0.05
@@ -33,7 +35,7 @@ BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 30.0, 10.0, 0.5, 0
 """What a message's blames make of a conjunction over: just these parameters, these and others, some, none of them."""
 CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.1, Policy.RETRY_ONCE: 0.3}
 """Odds that a first failure of this policy was chance and would not repeat."""
-SEEN_FLAKY = 5.0
+SEEN_FLAKY = 20.0
 """By how much those odds rise for a reason of which one failure did not repeat."""
 NAMES_ITS_CAUSE = 0.2
 """By how much those odds fall where the message names a parameter."""
@@ -73,8 +75,11 @@ def explanations(
         strikes: Confirmed dead ends: what differs only in them, or in values that never run, is the same. None: it is
             not.
     """
-    alive = alive_conjunctions(failed, evidence) or _everything(failed, evidence)
-    counted = _families(alive, failed, evidence, unexplained)
+    alive = Alive(failed, evidence)
+    counted = _families(alive.small, failed, evidence, unexplained)
+    if max((support for _, support in counted), default=0) < PLENTY:
+        counted += _families(alive.triples(), failed, evidence, unexplained)
+    counted = counted or [(conditions, 1) for conditions in _everything(failed, evidence)]
     weighed = _weighed(counted, failed, evidence)
     if weighed and len(weighed[0][1]) == 2:
         company = _with_company(weighed[0][1], failed, evidence)

@@ -33,8 +33,11 @@ BELIEVED = 0.95
 """Share of the best explanation from which it is believed."""
 REPEATS_BY_CHANCE = 0.5
 """How likely a failure that was chance repeats all the same."""
-MOST_CHANCE = 0.01
-"""Probability of chance up to which a failure counts as real."""
+OTHERS_UNCLEAR = 4.0
+"""By how much the odds of chance rise while other failures that look the same are not explained either."""
+MOST_CHANCE = (0.05, 0.0125, 0.003)
+"""Probability of chance up to which failures count as real, for one condition, two, three: of larger conjunctions there
+are more, so that chance more easily looks like one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +85,15 @@ class _Lesson:
 
     def learned(self) -> Learned:
         seen = self.evidence.reasons[self.reason]
-        steady = [failed for failed in seen.failures if failed.index not in seen.flaky]
-        unexplained = seen.steady & ~self._known_already()
-        left = sorted(steady, key=lambda failed: failed.order)
-        while True:  # what one failure explains may make another one clear
-            before = unexplained
-            left = [failed for failed in left if unexplained >> failed.index & 1]
-            self.flaky = self._seen_flaky(left, unexplained)
-            for failed in left:
-                if unexplained >> failed.index & 1:
-                    unexplained = self._explain(failed, unexplained)
-            if unexplained == before:
+        ordered = [failed for failed in seen.ordered if failed.index not in seen.flaky]
+        self.flaky = {seen.failures[index].signature for index in seen.flaky}
+        while True:  # what nothing small explains casts doubt on all that looks like it
+            unexplained = self._explain_all(ordered, seen.steady & ~self._known_already())
+            left = [failed for failed in ordered if unexplained >> failed.index & 1]
+            odd = {each.signature for each in left if _is_odd(self._explanations(each, unexplained))} - self.flaky
+            if not odd:
                 break
+            self.flaky |= odd
         entries = Entries(self.reason, self.evidence, self.facts)
         confirmed = tuple(map(entries.confirmed, self._most_general()))
         suspicions = self._suspicions(left, unexplained)
@@ -104,6 +104,18 @@ class _Lesson:
             suspicions=tuple(group[0] for group in suspicions.values()),
         )
 
+    def _explain_all(self, failures: Sequence[Failed], unexplained: int) -> int:
+        """Confirm what is believed; return the bits of the failures that are left to explain."""
+        self.confirmed = []
+        left, before = failures, -1
+        while unexplained != before:  # what one failure explains may make another one clear
+            before = unexplained
+            left = [failed for failed in left if unexplained >> failed.index & 1]
+            for failed in left:
+                if unexplained >> failed.index & 1:
+                    unexplained = self._explain(failed, unexplained)
+        return unexplained
+
     def _explanations(self, failed: Failed, unexplained: int) -> list[Explanation]:
         """Return what may have caused a failure, chance left out."""
         alike = unexplained & self.evidence.reasons[self.reason].alike(failed)
@@ -111,12 +123,6 @@ class _Lesson:
         if key not in self._found:
             self._found[key] = explanations(failed, self.evidence, alike, self.strikes)
         return self._found[key]
-
-    def _seen_flaky(self, left: Sequence[Failed], unexplained: int) -> set[str]:
-        """Return the signatures under which chance was seen: what fails and passes, and what nothing small explains."""
-        seen = self.evidence.reasons[self.reason]
-        odd = (each for each in left if _is_odd(self._explanations(each, unexplained)))
-        return {each.signature for each in (*odd, *(seen.failures[index] for index in seen.flaky))}
 
     def _known_already(self) -> int:
         """Return the bits of the failures that an inherited dead end explains."""
@@ -163,12 +169,24 @@ class _Lesson:
 
     def _is_believed(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
         """One failure alone confirms nothing: its message may name only a part of the cause."""
-        share = best.share / (1 + self._odds(failed, best, unexplained))
-        return best.support >= 2 and share >= BELIEVED and self._is_no_chance(failed, best.support)
+        if best.support < 2 or best.share < BELIEVED or not self._is_no_chance(failed, best, unexplained):
+            return False
+        return _is_little(self._odds(failed, best, unexplained), best) and self._is_seen_elsewhere(failed, best)
 
-    def _is_no_chance(self, failed: Failed, support: int) -> bool:
-        odds = self._usual_odds(failed) * REPEATS_BY_CHANCE ** (support - 1)
-        return odds / (1 + odds) <= MOST_CHANCE
+    def _is_seen_elsewhere(self, failed: Failed, best: Explanation) -> bool:
+        """Return whether another launch failed by it: the same one again only says that it was no chance."""
+        seen, bits = self.evidence.reasons[self.reason], self._covered(best.numbers)
+        at_its_rung = bits & seen.at_rung(failed.seen.rung)
+        for name, group in zip(failed.seen.visible, failed.conditions, strict=True):
+            compared = bits if name in self.evidence.space.probe_parameters else at_its_rung
+            if any(compared & ~seen.satisfying[number] for number in group):
+                return True
+        return False
+
+    def _is_no_chance(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
+        alike = unexplained & self.evidence.reasons[self.reason].looking[failed.signature]
+        unclear = OTHERS_UNCLEAR if alike & ~self._covered(best.numbers) else 1.0
+        return _is_little(unclear * self._usual_odds(failed) * REPEATS_BY_CHANCE ** (best.support - 1), best)
 
     def _covered(self, conditions: tuple[int, ...]) -> int:
         """Return the bits of the failures that a dead end explains."""
@@ -191,7 +209,7 @@ class _Lesson:
         for failed in left:
             found = self._explanations(failed, unexplained)
             if found:
-                is_repeated = self._is_no_chance(failed, found[0].support)
+                is_repeated = self._is_no_chance(failed, found[0], unexplained)
                 odds = self._odds(failed, found[0], unexplained)
                 suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated)
                 groups.setdefault(found[0].numbers, []).append(suspicion)
@@ -207,6 +225,10 @@ class _Lesson:
         for failed in flaky:
             launches.setdefault((failed.seen.rung, assignment_key(failed.seen.assignment)), failed)
         yield from (launches[key] for key in sorted(launches) if launches[key].seen.visible)
+
+
+def _is_little(odds: float, best: Explanation) -> bool:
+    return odds / (1 + odds) <= MOST_CHANCE[min(len(best.conditions), len(MOST_CHANCE)) - 1]
 
 
 def _is_odd(found: Sequence[Explanation]) -> bool:

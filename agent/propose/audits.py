@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.observation import trial_label
 from agent.propose.history import History
-from agent.store.trial import Kind, Work
+from agent.store.trial import Kind, Trial, Work
 from runners import Rung
-from search_spaces import Assignment, Scalar
+from search_spaces import Assignment, Comparison, Scalar
 
 EACH = {Rung.PROBE: 2}
-"""Audits of a dead end at a rung: probes cost little, and what is known dead is not launched."""
+"""Audits of a dead end at a rung that told something: probes cost little, and what is known dead is not launched."""
+MOST_TRIED = 5
+"""Audits of a dead end in all: they may fail by another cause, and then tell nothing."""
 CONTEXTS = 12
 """Working assignments that are tried as the rest of an audit."""
 
@@ -25,12 +27,22 @@ def propose(history: History, rung: Rung) -> Iterator[Work]:
     """Yield one audit at a rung for each confirmed dead end of this study that was not looked into often enough."""
     for found in history.atlas.confirmed:
         support = _supporting(history, found) if found.origin is None else []
-        tried = (probe for probe in history.probes if probe.counts or not probe.is_closed)
-        done = sum(probe.work.about == found.id for probe in tried)
-        if support and found.rung is rung and done < EACH.get(rung, 0):
+        tried = [probe for probe in history.probes if probe.work.about == found.id and _is_run(probe)]
+        told = sum(_tells(probe, found) for probe in tried)
+        if support and found.rung is rung and told < EACH.get(rung, 0) and len(tried) < MOST_TRIED:
             work = _audit(history, found, support)
             if work is not None:
                 yield work
+
+
+def _is_run(probe: Trial) -> bool:
+    return probe.counts or not probe.is_closed
+
+
+def _tells(probe: Trial, found: DeadEnd) -> bool:
+    """Return whether a probe failed as the dead end says; one that passed took it away, and one in flight may tell."""
+    failure = probe.outcome.failure if probe.outcome else None
+    return failure is None or failure.reason is found.reason
 
 
 def _audit(history: History, found: DeadEnd, support: list[Assignment]) -> Work | None:
@@ -46,24 +58,28 @@ def _boldest_first(history: History, found: DeadEnd, support: list[Assignment]) 
     own = {condition.parameter: found.observed[condition.parameter] for condition in found.conditions}
     visible = history.space.probe_parameters
     known: dict[str, set[str]] = {name: {repr(point[name]) for point in support} for name in visible}
+    equal = {each.parameter for each in found.conditions if each.comparison is Comparison.EQUAL}
+    compared = set(visible) - equal
     points: dict[str, tuple[int, Assignment]] = {}
     for context in _contexts(history, found):
-        for candidate in _varied(history, {**context, **own}, own, known):
+        for candidate in _varied(history, found, {**context, **own}, own, known):
             point = history.space.normalise(candidate, history.facts)
-            shared = sum(repr(point[name]) in values for name, values in known.items() if name not in own)
-            points.setdefault(str(point), (shared, point))
+            if found.matches(point):
+                shared = sum(repr(point[name]) in values for name, values in known.items() if name in compared)
+                points.setdefault(str(point), (shared, point))
     return [points[key][1] for key in sorted(points, key=lambda key: (points[key][0], key))]
 
 
 def _varied(
-    history: History, point: Assignment, own: dict[str, Scalar], known: dict[str, set[str]]
+    history: History, found: DeadEnd, point: Assignment, own: dict[str, Scalar], known: dict[str, set[str]]
 ) -> Iterator[Assignment]:
-    """The point, and the point with another value of a parameter that was the same in all supporting launches."""
+    """The point, with a value that no support had, and elsewhere beyond a limit."""
     yield point
     for name, values in known.items():
-        if name not in own and len(values) == 1:
-            for value in history.space.parameters[name].domain:
-                yield {**point, name: value}
+        unseen = (value for value in history.space.parameters[name].domain if repr(value) not in values)
+        yield from ({**point, name: value} for value in unseen if name not in own)
+    for name in (each.parameter for each in found.conditions if each.comparison is not Comparison.EQUAL):
+        yield from ({**point, name: value} for value in history.space.parameters[name].domain)
 
 
 def _contexts(history: History, found: DeadEnd) -> list[Assignment]:

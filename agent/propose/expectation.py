@@ -12,12 +12,15 @@ from agent.deadends.explain import LEAST_SHARE, Explanation
 from agent.deadends.learn import BELIEVED, REPEATS_BY_CHANCE
 from agent.deadends.suspicion import Suspicion
 from agent.propose.history import History
-from search_spaces import Scalar
+from search_spaces import Scalar, matches_all
 
 LAST_RESORT = 0.2
 """What an experiment is worth, as a share, that most likely fails by another cause: better than none."""
 IN_VAIN = 0.5
 """What is left of that share after each experiment that did."""
+
+SETTLES = 1.0
+"""What it is worth, in bits, that one more failure would leave a single explanation."""
 
 
 def likely_causes(suspicion: Suspicion) -> list[Explanation]:
@@ -65,7 +68,7 @@ class Expectation:
             point: A complete assignment.
             in_vain: How many experiments on this failure ended by another cause.
         """
-        told = _told(suspicion, self._causes[id(suspicion)].share(point))
+        told = _told(suspicion, point, self._causes[id(suspicion)].share(point))
         return told * max(self._shows(suspicion, point), LAST_RESORT * IN_VAIN**in_vain) if told else 0.0
 
     def _shows(self, suspicion: Suspicion, point: Mapping[str, Scalar]) -> float:
@@ -90,11 +93,14 @@ def _may_hide(other: Suspicion, suspicion: Suspicion) -> bool:
     return is_other and PHASE_ORDER[its.failure.phase] <= PHASE_ORDER[mine.failure.phase]
 
 
-def _told(suspicion: Suspicion, fails: float) -> float:
-    """Return the bits that an answer tells about the cause, or about whether it was chance."""
-    if suspicion.best.share >= BELIEVED:  # clear what it is: left to see that it repeats
-        return fails if fails >= BELIEVED else 0.0
-    return _entropy(fails if suspicion.is_repeated else fails * (1 - REPEATS_BY_CHANCE / 4))
+def _told(suspicion: Suspicion, point: Mapping[str, Scalar], fails: float) -> float:
+    """Return the bits that an answer tells about the cause, or whether it was chance; more where it may settle it."""
+    best = suspicion.best
+    purity = best.share / fails if fails > 0.0 and matches_all(best.conditions, point) else 0.0
+    if best.share >= BELIEVED:  # clear what it is: left to see that it repeats
+        return fails if purity >= BELIEVED else 0.0
+    told = _entropy(fails if suspicion.is_repeated else fails * (1 - REPEATS_BY_CHANCE / 4))
+    return told + SETTLES * best.share * purity**4
 
 
 def _entropy(probability: float) -> float:

@@ -5,14 +5,18 @@ Taking over half of what may be the cause halves the question, whichever way it 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 
 from agent.deadends.explain import Explanation
+from agent.deadends.lexicon import FAMILY_WEIGHTS
 from agent.deadends.suspicion import Suspicion
 from agent.propose.expectation import likely_causes
 from agent.propose.history import History
 from runners import Rung
-from search_spaces import Assignment
+from search_spaces import Assignment, Comparison, Condition, Scalar
+from search_spaces.condition import is_number
 
 CONTEXTS = 8
 """Working assignments that are tried as the other half of an experiment: those that differ most from the failure."""
@@ -23,6 +27,7 @@ MOST_CAUSES = 12
 def candidates(history: History, suspicion: Suspicion, rung: Rung) -> Iterator[Assignment]:
     """Yield assignments worth a look at a rung, not in normal form and some of them more than once."""
     failed, causes = suspicion.failed.seen.assignment, likely_causes(suspicion)
+    known_to_work = _known_to_work(history)
     for context in _contexts(history, suspicion, causes, rung):
         names: set[str] = set()
         for rank, cause in enumerate(causes):
@@ -33,6 +38,7 @@ def candidates(history: History, suspicion: Suspicion, rung: Rung) -> Iterator[A
                 yield {**context, **_values(cause, failed)}
                 yield from _other_thresholds(history, cause, {**context, **_values(cause, failed)})
         if causes:
+            yield _elsewhere(causes, known_to_work, {**context, **_values(causes[0], failed)})
             yield from _without_company(history, causes, {**context, **_values(causes[0], failed)})
 
 
@@ -57,15 +63,58 @@ def _without_company(history: History, causes: list[Explanation], point: Assignm
             yield {**point, name: value}
 
 
+def _elsewhere(causes: list[Explanation], known_to_work: dict[str, list[Scalar]], point: Assignment) -> Assignment:
+    """The likeliest cause with all else as different from the other causes as working values allow."""
+    own = {condition.parameter for condition in causes[0].conditions}
+    blamed: dict[str, list[tuple[Condition, float]]] = defaultdict(list)
+    for cause in causes[1:]:
+        for condition in cause.conditions:
+            if condition.parameter not in own:
+                blamed[condition.parameter].append((condition, cause.share))
+    changed = dict(point)
+    for name, accusations in blamed.items():
+        values = [point[name], *known_to_work.get(name, ())]
+        changed[name] = min(values, key=partial(_accused, accusations, name))
+    return changed
+
+
+def _accused(accusations: list[tuple[Condition, float]], name: str, value: Scalar) -> float:
+    return sum(share for condition, share in accusations if condition.matches({name: value}))
+
+
+def _known_to_work(history: History) -> dict[str, list[Scalar]]:
+    """Return the values of each parameter with which something worked, at any rung that can tell."""
+    found: dict[str, dict[str, Scalar]] = defaultdict(dict)
+    for trial in (*history.trials, *history.probes):
+        if trial.works:
+            is_probe = trial.work.rung is Rung.PROBE
+            for name in history.space.probe_parameters if is_probe else history.space.parameters:
+                found[name][repr(trial.work.resolved[name])] = trial.work.resolved[name]
+    return {name: [values[key] for key in sorted(values)] for name, values in found.items()}
+
+
 def _contexts(history: History, suspicion: Suspicion, causes: list[Explanation], rung: Rung) -> list[Assignment]:
-    """Return working assignments of this rung or above, those first that share least with what failed."""
+    """Return working assignments of this rung or above, those first that share least with what failed.
+
+    Of an ordered parameter, more shares "at least" with the failure, and less "at most", which is rarely a cause.
+    """
     failed = suspicion.failed.seen
     visible = history.space.probe_parameters if rung is Rung.PROBE else tuple(history.space.parameters)
     points = history.working_at(rung)
     suspects = {each.parameter for cause in causes for each in cause.conditions}
     weight = {name: 3 if name in suspects else 1 for name in visible}
     shared = {
-        key: sum(weight[name] for name in visible if point[name] == failed.assignment[name])
+        key: sum(weight[name] * _shared(history, name, point[name], failed.assignment[name]) for name in visible)
         for key, point in points.items()
     }
     return [points[key] for key in sorted(points, key=lambda key: (shared[key], key))[:CONTEXTS]]
+
+
+def _shared(history: History, name: str, value: Scalar, failed: Scalar) -> float:
+    """Return how much of what may be the cause a value shares with the one that failed."""
+    if value == failed:
+        return 1.0
+    is_ordered = history.space.parameters[name].monotone and is_number(value) and is_number(failed)
+    if not is_ordered:
+        return 0.0
+    return FAMILY_WEIGHTS[Comparison.AT_LEAST if float(value) > float(failed) else Comparison.AT_MOST]

@@ -14,18 +14,22 @@ from collections.abc import Iterable, Iterator
 from agent.deadends.observation import trial_label
 from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
-from agent.propose import audits, collectives, experiment_points, thresholds
+from agent.propose import audits, collectives, experiment_points, prices, thresholds
 from agent.propose.expectation import Expectation, likely_causes
 from agent.propose.history import History
 from agent.propose.second_launch import LARGEST_SHARE
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
-from search_spaces import Assignment
+from search_spaces import Assignment, Comparison
 
 MOST_EACH = 12
 """Experiments for each failure: what is not clear by then stays suspected."""
 MOST_ALIKE = {False: 2 * MOST_EACH, True: MOST_EACH}
 """Experiments for all failures that look alike, and again for each dead end of theirs; fewer where it may be chance."""
+YIELDS = 0.7
+"""What is left of a failure's turn after each experiment on what looks like it."""
+EARLY_SHARE = 0.1
+"""Share of the launches so far that the map may ask for while the search is under way."""
 LEAST_AT_PROBE = 0.3
 """Share of the causes that a probe can see from which it is asked first."""
 LEAST_WORTH = 0.1
@@ -41,20 +45,47 @@ def at_probe_rung(history: History) -> tuple[Work, ...]:
     return tuple(works.values())[: min(collectives.BATCH, collectives.room(history))]
 
 
+def at_dummy_rung(history: History) -> tuple[Work, ...]:
+    """Return one launch with dummy weights that the map asks for, or nothing: it costs no launch of the budget."""
+    is_busy = any(not check.is_closed for check in history.checks)
+    if is_busy or Rung.DUMMY not in history.rungs or prices.room(history, Rung.DUMMY) <= 0:
+        return ()
+    work = next(propose(history, Rung.DUMMY), None)
+    return () if work is None else (work,)
+
+
+def early_launch(history: History) -> Work | None:
+    """Return the launch that the map asks for while the search is still under way, or None.
+
+    What is wrongly suspected keeps the search away from what works; limits of memory are narrowed by the search itself.
+    """
+    if _num_confirmations(history) >= int(EARLY_SHARE * history.spent):
+        return None
+    return next((work for work in propose(history, Rung.FULL, with_limits=False)), None)
+
+
 def at_full_rung(history: History) -> Work | None:
     """Return the launch that the map asks for, or None when nothing is unclear or the share for it is spent."""
-    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
-    if spent >= LARGEST_SHARE * history.budget:
+    if _num_confirmations(history) >= LARGEST_SHARE * history.budget:
         return None
     return next(itertools.chain.from_iterable(step(history, Rung.FULL) for step in STEPS), None)
 
 
-def propose(history: History, rung: Rung) -> Iterator[Work]:
-    """Yield the best experiment at a rung for each failure that is not explained yet, those first that had fewest."""
+def _num_confirmations(history: History) -> int:
+    return sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
+
+
+def propose(history: History, rung: Rung, *, with_limits: bool = True) -> Iterator[Work]:
+    """Yield the best experiment at a rung for each failure that is not explained yet.
+
+    What is nearly clear comes first, and what does not become clear yields to the others. Limits that later trials
+    narrow anyway come last.
+    """
     of_failure, of_signature = _spent(history)
     known = Counter(_signatures_of_confirmed(history))
     expectation = Expectation(history)
-    for suspicion in sorted(history.atlas.suspicions, key=lambda each: of_failure[_stage(each)]):
+    turns = sorted(history.atlas.suspicions, key=lambda each: _turn(each, of_signature))
+    for suspicion in turns if with_limits else (each for each in turns if not _is_limit(each)):
         signature = suspicion.failed.signature
         is_spent = of_signature[signature] >= MOST_ALIKE[suspicion.is_likely_chance] * (1 + known[signature])
         if is_spent or of_failure[_stage(suspicion)] >= MOST_EACH:
@@ -68,9 +99,20 @@ def propose(history: History, rung: Rung) -> Iterator[Work]:
                 yield work
 
 
+def _turn(suspicion: Suspicion, spent: Counter[str]) -> tuple[bool, float]:
+    return _is_limit(suspicion), -suspicion.best.share * YIELDS ** spent[suspicion.failed.signature]
+
+
+def _is_limit(suspicion: Suspicion) -> bool:
+    """Return whether it is most likely about how much of something there is room for."""
+    is_ordered = any(each.comparison is not Comparison.EQUAL for each in suspicion.best.conditions)
+    return is_ordered and suspicion.failed.failure.reason in thresholds.LEFT_TO_LATER_TRIALS
+
+
 def _spent(history: History) -> tuple[Counter[str], Counter[str]]:
     """Return how many experiments were run on each failure, and on all that look like it."""
-    trials = [trial for trial in (*history.launches, *history.probes) if trial.counts or not trial.is_closed]
+    everything = (*history.launches, *history.probes, *history.checks)
+    trials = [trial for trial in everything if trial.counts or not trial.is_closed]
     signatures = {stage_of(trial_label(trial)): signature for trial, signature in _failures(trials)}
     stages = [trial.work.stage for trial in trials if trial.work.about and trial.work.stage in signatures]
     return Counter(stages), Counter(signatures[stage] for stage in stages)
@@ -84,7 +126,7 @@ def _failures(trials: Iterable[Trial]) -> Iterator[tuple[Trial, str]]:
 
 def _signatures_of_confirmed(history: History) -> list[str]:
     """Return what the oldest failure of each confirmed dead end of this study looks like."""
-    looks = {trial_label(trial): look for trial, look in _failures((*history.trials, *history.probes))}
+    looks = {trial_label(trial): look for trial, look in _failures((*history.trials, *history.probes, *history.checks))}
     return [looks[found.support[0]] for found in history.atlas.confirmed if found.support and found.support[0] in looks]
 
 
@@ -101,13 +143,13 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
     seen = [repr(failed.assignment[name]) for name in visible]
     if any([repr(probe.work.resolved[name]) for name in visible] == seen for probe in history.probes if probe.counts):
         return None
-    stage = f"does a probe show what made {failed.label} fail?"
+    stage = _probe_stage_of(failed.label)
     about = suspicion.failed.failure.reason.value
     return history.admit(failed.assignment, Kind.PROBE, stage, base=history.base, about=about)
 
 
 def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation) -> Work | None:
-    about, kind = suspicion.failed.failure.reason.value, Kind.PROBE if rung is Rung.PROBE else Kind.CONFIRM
+    about, kind = suspicion.failed.failure.reason.value, Kind.CONFIRM if rung is Rung.FULL else Kind.PROBE
     ranked: dict[str, tuple[float, int, Assignment]] = {}
     vain = _num_in_vain(history, suspicion)
     for order, candidate in enumerate(experiment_points.candidates(history, suspicion, rung)):
@@ -118,7 +160,7 @@ def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expec
     for worth, _, point in sorted(ranked.values(), key=lambda row: row[:2]):
         if -worth < LEAST_WORTH:
             break
-        work = history.admit(point, kind, _stage(suspicion), base=history.base, about=about)
+        work = history.admit(point, kind, _stage(suspicion), base=history.base, about=about, rung=rung)
         if work is not None and work.resolved == point:
             return work
     return None
@@ -129,6 +171,15 @@ def stage_of(label: str) -> str:
     return f"what makes {label} fail?"
 
 
+def stages_of(label: str) -> tuple[str, str]:
+    """Return the stages of all that looks for the cause of a failure: experiments, and the probe of it."""
+    return stage_of(label), _probe_stage_of(label)
+
+
+def _probe_stage_of(label: str) -> str:
+    return f"does a probe show what made {label} fail?"
+
+
 def _stage(suspicion: Suspicion) -> str:
     return stage_of(suspicion.failed.seen.label)
 
@@ -136,7 +187,8 @@ def _stage(suspicion: Suspicion) -> str:
 def _num_in_vain(history: History, suspicion: Suspicion) -> int:
     """Return how many experiments on a failure ended by another reason, and told nothing."""
     stage, reason = _stage(suspicion), suspicion.failed.failure.reason
-    run = (trial.outcome for trial in (*history.launches, *history.probes) if trial.work.stage == stage)
+    everything = (*history.launches, *history.probes, *history.checks)
+    run = (trial.outcome for trial in everything if trial.work.stage == stage)
     ended = (outcome.failure for outcome in run if outcome is not None)
     return sum(failure is not None and failure.reason is not reason for failure in ended)
 

@@ -90,7 +90,8 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
     for step in (*starts, second_launch.of_probes, second_launch.of_checks):
         if (work := step(history)) is not None:
             return Launches((work,))
-    for batch in (rechecks.stale_probes, collectives.propose, escapes.probes, experiments.at_probe_rung):
+    cheap = (rechecks.stale_probes, collectives.propose, escapes.probes)
+    for batch in (*cheap, experiments.at_probe_rung, experiments.at_dummy_rung):
         if probes := batch(history):
             return Launches(probes)
     if _in_flight(history) and collectives.is_searching(history):
@@ -104,7 +105,7 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
 
 def _launch(history: History, sampler: model_based.Sampler) -> Work | None:
     if history.budget - history.spent > contenders.reserved(history):
-        work = improve.propose(history) or model_based.propose(history, sampler)
+        work = experiments.early_launch(history) or improve.propose(history) or model_based.propose(history, sampler)
         return work or contenders.propose(history, Standing(history.evenly))
     standing = Standing(history.evenly)
     if (work := lengths.propose(history, standing) or contenders.propose(history, standing)) is not None:

@@ -16,11 +16,11 @@ from search_spaces.condition import matches_all
 from tests.support.modelled_study import ModelledStudy
 
 BUDGET = 40
-KNOWN = (DeadEndState.CONFIRMED, DeadEndState.SUSPECTED)
 TREE = {"nccl_algo": "Tree"}
 FUSION = {"allreduce": "flashinfer_fusion_trtllm"}
 SYMMETRIC = {"allreduce": "torch_symm_mem"}
 ALL_TO_ALL = {"moe_a2a_backend": "flashinfer", "ep_size": 8}
+DEEP_EP = {"moe_a2a_backend": "deepep", "ep_size": 8}
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,19 @@ def test_what_a_probe_shows_is_confirmed_unaided(
     assert before.launched(**values) == []
 
 
-def test_expert_parallelism_with_flashinfers_all_to_all_is_found(before: Campaign) -> None:
-    """Only a launch shows it: the reason is right, and the map names the all-to-all."""
-    found = [each for each in before.about(**ALL_TO_ALL) if each.reason in (Reason.ASSERTION, Reason.GPU_OOM)]
-    assert found and all(each.state in KNOWN for each in found)
-    assert any("moe_a2a_backend" in {c.parameter for c in each.conditions} for each in found)
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [(ALL_TO_ALL, Reason.ASSERTION), (DEEP_EP, Reason.MISSING_DEPENDENCY)],
+    ids=["flashinfer", "deepep"],
+)
+def test_what_only_a_launch_shows_is_confirmed_unaided(
+    before: Campaign, values: dict[str, object], reason: Reason
+) -> None:
+    """Experts with another all-to-all: found within the budget, by the value alone, with the right reason."""
+    (found,) = [each for each in before.about(**values) if each.reason is reason]
+    assert (found.state, found.rung in (Rung.DUMMY, Rung.FULL)) == (DeadEndState.CONFIRMED, True)
+    assert [condition.parameter for condition in found.conditions] == ["moe_a2a_backend"]
+    assert before.launched(moe_a2a_backend=values["moe_a2a_backend"]) == []
 
 
 def test_the_custom_all_reduce_is_slow_and_not_dead(before: Campaign) -> None:

@@ -14,13 +14,14 @@ import itertools
 import random
 import statistics
 import time
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from agent.deadends.dead_end import DeadEnd
+from agent.deadends.observation import trial_label
 from agent.propose import experiments, second_launch
-from agent.store.trial import Kind, Work
+from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Assignment, Condition, NodeModel, matches_all
 from search_spaces.node_generator import generate
@@ -29,6 +30,8 @@ from tests.support.modelled_study import ModelledStudy
 
 SAMPLES, INSIDE = 40, 200
 MOST_EXPERIMENTS = 400
+ALLOWED = {1: 2, 2: 4, 3: 8}
+"""Size of a conjunction → experiments within which it should be found."""
 
 
 @dataclass
@@ -43,7 +46,9 @@ class Tally:
     flaky_confirmed: int = 0
     nodes: int = 0
     experiments: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Size of a found condition → experiments that its reason took, for each."""
+    """Size of a found conjunction → for each, the experiments on failures of that cause, audits included."""
+    in_vain: int = 0
+    """Experiments on flaky failures, and on causes that were not found."""
     repeats: int = 0
     seconds: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -63,8 +68,12 @@ def main() -> None:
     print(f"true {tally.true / max(1, tally.confirmed):.3f}  minimal {tally.minimal / max(1, tally.confirmed):.3f}")
     print(f"found of those hit {tally.found / max(1, tally.hit):.3f}  flaky ones confirmed {tally.flaky_confirmed}")
     for size, numbers in sorted(tally.experiments.items()):
-        mean, most = statistics.fmean(numbers), max(numbers)
-        print(f"experiments for {size} condition(s): mean {mean:.2f}, median {statistics.median(numbers)}, most {most}")
+        mean, most, within = statistics.fmean(numbers), max(numbers), sum(each <= ALLOWED[size] for each in numbers)
+        print(
+            f"experiments for {size} condition(s): median {statistics.median(numbers)}, mean {mean:.2f}, most {most}; "
+            f"{within} of {len(numbers)} within {ALLOWED[size]}; {sorted(numbers)}"
+        )
+    print(f"experiments on flaky failures and on what was not found: {tally.in_vain}")
     print(f"second launches {tally.repeats}; seconds a node, median {statistics.median(tally.seconds):.2f}")
     if given.verbose:
         print("\n".join(tally.notes))
@@ -101,11 +110,10 @@ def measure(node: NodeModel, tally: Tally) -> None:
     for name in sorted(hit - set(equal)):
         when = {k: (w.values or (w.at_least, w.at_most)) for k, w in planted[name].when.items()}
         tally.notes.append(f"{node.name}: not found: {planted[name].reason} {when} {planted[name].rung}")
-    for name, found in equal.items():
-        probed = [t for t in (*study.trials, *study.probes) if t.work.about == found.reason.value]
-        mine = [t for t in probed if t.number >= SAMPLES or t.work.rung is Rung.PROBE]
-        share = [f for f in equal.values() if f.reason is found.reason]
-        tally.experiments[len(planted[name].when)].append(round(len(mine) / len(share)))
+    spent = Counter(_subjects(node, study, equal))
+    for name in equal:
+        tally.experiments[len(planted[name].when)].append(spent[name])
+    tally.in_vain += sum(number for name, number in spent.items() if name not in equal)
     tally.repeats += sum(t.work.kind is Kind.CONFIRM and not t.work.about for t in study.trials)
 
 
@@ -155,6 +163,27 @@ def untrue(node: NodeModel, found: DeadEnd) -> str | None:
         if not any(failure.reason == found.reason.value for failure in failures):
             return f"{point} {'fails otherwise' if failures else 'works'}"
     return None
+
+
+def _subjects(node: NodeModel, study: ModelledStudy, found: Mapping[str, DeadEnd]) -> Iterator[str]:
+    """Yield for each experiment the name of the planted failure whose cause it looked for, or `""` for a flaky one."""
+    causes = {trial_label(trial): _cause_of(node, trial) for trial in (*study.trials, *study.probes)}
+    stages = {stage: name for label, name in causes.items() for stage in experiments.stages_of(label)}
+    stages |= {f"where does {each.id} begin?": name for name, each in found.items()}
+    stages |= {f"does {each.id} hold here too?": name for name, each in found.items()}
+    for trial in (*study.trials, *study.probes):
+        if trial.work.about:
+            yield stages.get(trial.work.stage, "")
+
+
+def _cause_of(node: NodeModel, trial: Trial) -> str:
+    """Return the planted failure that struck in a trial, `""` where it was a flaky one or none."""
+    failure = trial.outcome.failure if trial.outcome else None
+    effective, _ = node.answers.resolved(trial.work.resolved)
+    planted = (each for each in node.answers.matching(effective, trial.work.rung.value) if not each.is_flaky)
+    first = next(planted, None)
+    is_it = first is not None and failure is not None and first.reason == failure.reason.value
+    return first.name if is_it and first is not None else ""
 
 
 def _causes(node: NodeModel, study: ModelledStudy) -> Iterator[PlantedFailure]:
