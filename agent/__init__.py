@@ -26,9 +26,11 @@ def search(home: str | None = None, **spec: object) -> Found:
 
     from agent.found import Found
     from agent.home import Home
+    from agent.private_files import private_files
     from agent.spec import load_spec
     from agent.studies import make_plan, start
 
     place = Home.find(home)
     console = Console(markup=False, emoji=False, highlight=False)
-    return Found(start(make_plan(load_spec(None, spec), place), place, console))
+    with private_files():
+        return Found(start(make_plan(load_spec(None, spec), place), place, console))

@@ -18,17 +18,20 @@ from agent.home import Home
 from agent.interruption import Interruption
 from agent.judge import baselines_of, judge, lost_task
 from agent.outcome import Outcome, OutcomeKind
+from agent.private_files import check_own
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
+from agent.redaction import redact_text
 from agent.requests import request_of
 from agent.savings import Savings
+from agent.shown import with_replaced
 from agent.stopping import stop_rule
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
 from agent.study_rules import rules_of
 from agent.wishes import Wishes, read_counts, read_wishes
-from runners import Measurement, Runner, RunRecord, TrialRequest
+from runners import Measurement, Rung, Runner, RunRecord, TrialRequest
 from runners.cookies import kill_processes
 from runners.ray_pool import Lost, PoolError, RayPool, Running
 
@@ -206,6 +209,7 @@ class Campaign:
         number = len(self.store.probes() if is_probe else self.store.trials())
         label = f"probes/{number}" if is_probe else str(number)
         folder = self.home.artifact_dir(self.store.name, label)
+        check_own(self.home.path, folder)
         return self.store.open_trial(work, cookie, self.lease, str(folder))
 
     def _wait(self) -> None:
@@ -224,16 +228,19 @@ class Campaign:
         if isinstance(result, Lost):
             kill_processes(trials[0].cookie)
             for trial in trials:
-                self._close(trial, lost_task(result.why) if self._can_write() else self._without_disk(), None)
+                why = redact_text(result.why, self._secrets)
+                self._close(trial, lost_task(why) if self._can_write() else self._without_disk(), None)
             return
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
             interruptions = self.history().interruptions[trial.work.identity]
-            judged = judge(trial, record, space, self._baselines(trial), interruptions, self._rules)
+            goals = self.store.manifest.settings.goals
+            judged = judge(trial, record, space, self._baselines(trial), interruptions, self._rules, goals)
             outcome = clean_outcome(judged, self._secrets)
             if outcome.failure is not None and not self._can_write():
                 outcome = self._without_disk()
             cleaned = clean_record(record, self._secrets)
+            cleaned = with_replaced(cleaned, trial.work, space)
             cleaned = of_active_parameters(cleaned, trial.work.resolved, space, facts)
             ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
             self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
@@ -280,7 +287,8 @@ def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes, 
         facts=store.epochs[number].facts,
         runner=runner,
         trials=store.trials_of(number),
-        probes=store.probes_of(number),
+        probes=tuple(each for each in store.probes_of(number) if each.work.rung is Rung.PROBE),
+        checks=tuple(each for each in store.probes_of(number) if each.work.rung is not Rung.PROBE),
         earlier=sum(trial.counts and trial.epoch < number for trial in store.trials()),
         atlas=atlas,
         budget=wishes.budget,

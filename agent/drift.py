@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent.verdict import LEVEL
+from runners.student import t_quantile
 
 FEWEST = 3
 """Launches below which a line always fits."""
@@ -60,9 +61,7 @@ def drift_of(launches: Sequence[tuple[datetime, float]]) -> Drift | None:
     residues = [log - mean - slope * (hour - middle) for hour, log in zip(hours, logs, strict=True)]
     freedom = len(launches) - 2
     error = math.sqrt(sum(residue**2 for residue in residues) / freedom / squares)
-    from scipy.stats import t
-
-    reach, span = float(t.ppf(0.5 + LEVEL / 2, freedom)) * error, max(hours)
+    reach, span = t_quantile(0.5 + LEVEL / 2, freedom) * error, max(hours)
     low, share, high = (math.expm1(min(each * span, 700.0)) for each in (slope - reach, slope, slope + reach))
     return Drift(share, low, high, span, len(launches))
 

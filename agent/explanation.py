@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent.deadends.claims import visible_at
+from agent.deadends.contradictions import Contradiction
 from agent.deadends.dead_end import DeadEnd, EscapeState
 from agent.deadends.observation import trial_label
 from agent.deadends.suspicion import Suspicion
 from agent.errors import UsageError
 from agent.propose.history import History
 from agent.propose.risk import Risk
-from agent.store.trial import Kind, Trial
+from agent.store.trial import Trial
 from search_spaces import Assignment, Scalar, changed_parameters, matches_all
 from search_spaces.assignment import is_one_of
 
@@ -55,6 +57,8 @@ class TrialExplanation:
     """Dead ends that the trial supports."""
     refuted: tuple[DeadEnd, ...]
     """Dead ends that it passed in."""
+    contradictions: tuple[Contradiction, ...]
+    """Where another rung said something else of the same assignment."""
     causes: tuple[Cause, ...]
     """Where nothing is confirmed: what may have caused it, likeliest first."""
     cures: tuple[Cure, ...]
@@ -72,7 +76,7 @@ def find_trial(history: History, wanted: str) -> Trial:
     number = label.removeprefix("p")
     if not (number.isascii() and number.isdecimal()):
         raise UsageError(f"{wanted!r} is no trial: write #12 or 12 for a launch, p3 for a probe")
-    trials = history.probes if is_probe else history.trials
+    trials = (*history.probes, *history.checks) if is_probe else history.trials
     found = next((trial for trial in trials if trial.number == int(number)), None)
     if found is None:
         what = "probe" if is_probe else "launch"
@@ -92,6 +96,7 @@ def explain(history: History, trial: Trial) -> TrialExplanation:
         changes={name: point[name] for name in changed_parameters(point, base)},
         taught=taught,
         refuted=tuple(found for found in history.atlas.dead_ends if label in found.contradicting),
+        contradictions=tuple(each for each in history.atlas.contradictions if label in (each.below, each.above)),
         causes=tuple(_causes(suspicion)),
         cures=tuple(_cures(history, trial, taught, suspicion)) if trial.is_failed else (),
     )
@@ -114,7 +119,7 @@ def _causes(suspicion: Suspicion | None) -> Iterator[Cause]:
 def _cures(history: History, trial: Trial, taught: tuple[DeadEnd, ...], suspicion: Suspicion | None) -> list[Cure]:
     """Rank the single changes to values that were seen to work, and that nothing known or suspected forbids."""
     point, risk = trial.work.resolved, Risk(history)
-    names = history.space.probe_parameters if trial.work.kind is Kind.PROBE else tuple(history.space.parameters)
+    names = visible_at(trial.work.rung, history.space)
     accused = _accused(history, trial, taught, suspicion)
     found = []
     for changed in history.space.single_changes(point, tuple(name for name in names if name in accused)):

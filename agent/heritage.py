@@ -63,7 +63,10 @@ def inherited_spread(manifest: Manifest, storage: BaseStorage, url: str) -> Spre
 
 
 def _measured_the_same(one: Manifest, other: Manifest) -> bool:
-    what = [(each.settings.engine, each.settings.workload.model_copy(update={"seed": 0})) for each in (one, other)]
+    what = [
+        (each.settings.engine, each.settings.goals, each.settings.workload.model_copy(update={"seed": 0}))
+        for each in (one, other)
+    ]
     where = [{name: each.facts.get(name) for name in SAME_NODE} for each in (one, other)]
     return what[0] == what[1] and where[0] == where[1]
 

@@ -86,12 +86,16 @@ class Home:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a whole file or nothing, so that a kill leaves the old one."""
+    """Write a whole file or nothing, so that a kill leaves the old one; readable by this user alone."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
 
 
 def folder_problem(folder: Path) -> str | None:
@@ -111,3 +115,9 @@ def name_problem(name: str) -> str | None:
         "a study name has letters, digits, '.', '_' and '-', begins with a letter or digit, "
         "and has at most 100 characters"
     )
+
+
+def check_stored_name(name: str) -> None:
+    """Raise UsageError for a name that stands in a storage and is none of the agent's: it would become a folder."""
+    if problem := name_problem(name):
+        raise UsageError(f"study {name!r} of this storage was not made by the agent: {problem}")

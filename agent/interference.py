@@ -10,19 +10,22 @@ import json
 import math
 import random
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from agent.errors import UsageError
 from agent.home import Home, write_atomically
-from agent.verdict import LEVEL, spread_of
+from agent.spread import spread_of
+from agent.verdict import LEVEL
 from runners import Frozen
+from runners.student import t_quantile
 
 FILE = "interference.json"
 ROUNDS = 5
-SMALLEST = 0.02
-"""Share that a neighbour may take in any case: nothing is told apart that finely."""
+SMALLEST, LARGEST = 0.02, 0.10
+"""Share that a neighbour may take in any case, since nothing is told apart that finely, and at most: on a node where
+launches differ by more than that, other work disturbs them already."""
 FLAG = "--accept-interference"
 
 Launch = Callable[[int], list[float]]
@@ -56,7 +59,7 @@ class Interference(Frozen):
     @property
     def is_within_noise(self) -> bool:
         """True when a neighbour surely changes less than launches differ by themselves."""
-        allowed = max(self.noise, SMALLEST)
+        allowed = min(max(self.noise, SMALLEST), LARGEST)
         return self.low >= math.exp(-allowed) and self.high <= math.exp(allowed)
 
     def words(self) -> str:
@@ -99,10 +102,8 @@ def interference(
         for pair, single in zip(beside, alone, strict=True)
     ]
     middle = statistics.fmean(differences)
-    from scipy.stats import t
-
     error = statistics.stdev(differences) / math.sqrt(len(differences))
-    reach = float(t.ppf(0.5 + LEVEL / 2, len(differences) - 1)) * error
+    reach = t_quantile(0.5 + LEVEL / 2, len(differences) - 1) * error
     return Interference(
         node=node,
         device=device,
@@ -140,6 +141,14 @@ def known(home: Home) -> list[Interference]:
         raise UsageError(
             f"{path} cannot be read ({error}): measure again with `agent doctor --interference`"
         ) from error
+
+
+def check_parallel(home: Home, trials_per_node: int, facts: Mapping[str, object]) -> None:
+    """Raise UsageError where several trials would run on this node though what they do to each other is not known."""
+    if trials_per_node > 1:
+        node, ranks = str(facts.get("hostname")), int(str(facts["num_ranks"]))
+        if (problem := parallel_problem(home, node, str(facts["device"]), ranks)) is not None:
+            raise UsageError(f"--trials-per-node {trials_per_node}: {problem}")
 
 
 def parallel_problem(home: Home, node: str, device: str, num_ranks: int) -> str | None:

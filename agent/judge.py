@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agent.classify import RULES, Rule, check_outputs, classify, wrong_output
+from agent.goals import OUTPUT, Goal, compromise, figures_of
 from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.propose.history import ATTEMPTS
 from agent.reasons import REASONS, Policy, Reason
@@ -22,6 +23,7 @@ def judge(
     baselines: Sequence[Measurement],
     interruptions: int,
     rules: tuple[Rule, ...] = RULES,
+    goals: Sequence[Goal] = (OUTPUT,),
 ) -> Outcome:
     """Return the outcome of a trial.
 
@@ -32,8 +34,11 @@ def judge(
         baselines: What the launches of the baseline measured so far.
         interruptions: How often this very work ended by the harness's own fault before.
         rules: What failures are judged by.
+        goals: What the study searches for.
     """
-    outcome = classify(record, env_names=_parameter_names(space), rules=rules)
+    if trial.work.rung is Rung.RESOLVE and record.exit.cause == "lost":
+        return lost_task("the engine did not resolve its arguments")
+    outcome = scored(classify(record, env_names=_parameter_names(space), rules=rules), record, goals)
     if outcome.kind is OutcomeKind.MEASURED and trial.work.rung is Rung.FULL:
         return _with_output_check(outcome, record, baselines)
     failure = outcome.failure
@@ -42,6 +47,20 @@ def judge(
     if failure is not None and failure.policy is Policy.RETRY_OURS and interruptions + 1 < ATTEMPTS:
         return outcome.model_copy(update={"kind": OutcomeKind.INTERRUPTED, "note": f"{failure.reason.value}: again"})
     return outcome
+
+
+def scored(outcome: Outcome, record: RunRecord, goals: Sequence[Goal]) -> Outcome:
+    """Return an outcome with the figures of the study's goals; one of a probe or of a failure is left as it is."""
+    if outcome.kind is not OutcomeKind.MEASURED or record.measurement is None:
+        return outcome
+    figures = figures_of(record.measurement, goals)
+    if figures is None:
+        wanted = ", ".join(goal.name for goal in goals)
+        return _harness_failure(f"the launch measured no {wanted}", Phase.SERVE)
+    if len(goals) == 1:
+        return outcome.model_copy(update={"value": figures[0]})
+    named = {goal.name: figure for goal, figure in zip(goals, figures, strict=True)}
+    return outcome.model_copy(update={"value": compromise(figures, goals), "figures": named})
 
 
 def failure_again(trial: Trial, space: SearchSpace, rules: tuple[Rule, ...]) -> Failure | None:
@@ -61,11 +80,15 @@ def _parameter_names(space: SearchSpace) -> dict[str, str]:
 
 def lost_task(why: str) -> Outcome:
     """Return the outcome of a trial whose Ray task is gone without an answer: ours, and queued again."""
+    return _harness_failure(why, Phase.SPAWN)
+
+
+def _harness_failure(why: str, phase: Phase) -> Outcome:
     failure = Failure(
         reason=Reason.BENCHMARK_ERROR,
         rule="none",
         confidence=1.0,
-        phase=Phase.SPAWN,
+        phase=phase,
         policy=REASONS[Reason.BENCHMARK_ERROR].policy,
         cure="Look at Ray's own logs; the work is launched again by itself.",
     )

@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.observation import trial_label
 from agent.effects import contradictions
+from agent.front import mean_figures
+from agent.goals import in_words
 from agent.outcome import OutcomeKind
 from agent.progress import phase_now, spoken, time_left, typical_phase_s
 from agent.propose.history import History
+from agent.rungs import cost_words
 from agent.store.trial import Kind, Trial
 from agent.summary import StudySummary, changes_from, summarise
+from runners import Rung
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +31,8 @@ RESULT_WIDTH = 23
 INDENT = 15
 """Where the result stands, and what explains it below."""
 EVIDENCE_CHARS = 200
+PASSED = {Rung.RESOLVE: "arguments resolve", Rung.DUMMY: "passes as a dummy"}
+"""What a pass shows at a rung without figures."""
 
 
 class LiveView:
@@ -102,7 +108,7 @@ class LiveView:
 
         result, colour = _result(trial, self._history)
         head = Text.assemble(
-            f"{trial_label(trial):>5} {trial.work.kind.value:<8} ",
+            f"{trial_label(trial):>5} {_kind(trial):<8} ",
             (f"{result:<{RESULT_WIDTH}} ", colour),
             (f"{_seconds(trial):>6}  ", "dim"),
         )
@@ -124,11 +130,16 @@ class LiveView:
         if self._summary is None or self._summary[0] is not self._history:  # drawn far more often than it changes
             self._summary = (self._history, summarise(self._history, self._name))
         summary, now = self._summary[1], self._now()
-        best = f"{summary.best.mean:.1f} tok/s ({summary.changes(summary.best.assignment)})" if summary.best else "none"
+        best = "none"
+        if summary.best is not None:
+            mean = in_words(summary.best.mean, mean_figures(summary.best.trials), summary.goals)
+            best = f"{mean} ({summary.changes(summary.best.assignment)})"
         node = f"modelled node {summary.modelled}   " if summary.modelled else ""
         figures = (
             f"{node}{summary.spent}/{summary.budget} launches   best {best}   dead ends {len(summary.atlas.dead_ends)}"
         )
+        if below := cost_words(dict(summary.rungs)):
+            figures += f"   below the top {below}"
         return Text(f"{now}\n{figures}   {self._left}", style="cyan", overflow="ellipsis", no_wrap=True)
 
     def _now(self) -> str:
@@ -146,6 +157,10 @@ class LiveView:
         return changes_from(self._history.default, trial.work.resolved)
 
 
+def _kind(trial: Trial) -> str:
+    return trial.work.rung.value if trial.work.rung in PASSED else trial.work.kind.value
+
+
 def _result(trial: Trial, history: History) -> tuple[str, str]:
     """Return what came of a trial, and its colour."""
     outcome = trial.outcome
@@ -158,11 +173,16 @@ def _result(trial: Trial, history: History) -> tuple[str, str]:
     if outcome.kind is OutcomeKind.SLOWER or outcome.value is None:
         about = f": about {outcome.value:.1f} tok/s, {trial.saved_s:.0f} s saved" if outcome.value else ""
         return f"stopped, clearly slower{about}", "yellow"
+    if trial.work.rung in PASSED:
+        return PASSED[trial.work.rung], "green"
     if trial.work.kind is Kind.PROBE:
         return f"{outcome.value:>6.0f} µs a verify pass", "green"
     baseline = history.baseline_key
+    goals = history.settings.goals
+    if len(goals) > 1:
+        return in_words(outcome.value, tuple(outcome.figures.values()), goals), "green"
     gain = f" {outcome.value / history.mean(baseline):.2f}×" if baseline is not None else ""
-    return f"{outcome.value:>8.1f} tok/s{gain}", "green"
+    return f"{outcome.value:>8.1f} {goals[0].short_unit}{gain}", "green"
 
 
 def _evidence(trial: Trial) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+
+from pydantic import Field
 
 from agent.deadends.dead_end import DeadEnd
 from agent.reasons import REASONS, Policy, Reason
@@ -72,9 +75,12 @@ class Outcome(Frozen):
 
     kind: OutcomeKind
     value: float | None = None
-    """Objective of a measured trial: geometric mean over the concurrency levels of output tokens per second.
+    """Objective of a measured trial: the figure of its study's goal, by default the geometric mean over the
+    concurrency levels of output tokens per second.
     Of one that was stopped early as slower: what the part that was served points to.
-    For a probe: communication time of a verify pass in microseconds."""
+    For a probe: communication time of a verify pass in microseconds. For the rungs that measure nothing: seconds."""
+    figures: Mapping[str, float] = Field(default_factory=dict)
+    """Goal → its figure, in its unit, where a study has several; then `value` is their compromise (`agent.goals`)."""
     failure: Failure | None = None
     note: str = ""
     output: OutputCheck | None = None

@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.home import Home
 from agent.outcome import Failure
 from agent.store.manifest import Manifest
+from agent.store.study_store import StudyStore
 from agent.store.trial import Trial
 from runners import Rung, RunRecord
 from search_spaces.node_parts import PlantedExit
@@ -23,7 +24,8 @@ def recorded_lines(manifest: Manifest, trials: Iterable[Trial]) -> Iterator[str]
     about = f"recorded by study {manifest.settings.name}"
     yield TableHead(node=manifest.settings.name, about=about, space=space, facts=facts).model_dump_json()
     for trial in trials:
-        if trial.counts and trial.record is not None and trial.outcome is not None:
+        is_whole = trial.counts and not trial.is_slower  # what was stopped early measured a part of its load
+        if is_whole and trial.record is not None and trial.outcome is not None:
             yield _recorded(trial, trial.record, trial.outcome.failure).model_dump_json(exclude_defaults=True)
 
 
@@ -70,6 +72,11 @@ def _failure(record: RunRecord, failure: Failure) -> RecordedFailure:
     )
 
 
+def _probes(store: StudyStore) -> list[Trial]:
+    """A table knows probes and launches only."""
+    return [trial for trial in store.probes_of() if trial.work.rung is Rung.PROBE]
+
+
 def main() -> None:
     """Print the table of a stored study (by default the last one)."""
     from agent.studies import open_study
@@ -80,7 +87,7 @@ def main() -> None:
     parser.add_argument("--storage")
     given = parser.parse_args()
     store, _ = open_study(Home.find(str(given.home) if given.home else None), given.study, given.storage)
-    for line in recorded_lines(store.manifest, (*store.trials_of(), *store.probes_of())):
+    for line in recorded_lines(store.manifest, (*store.trials_of(), *_probes(store))):
         sys.stdout.write(line + "\n")
 
 

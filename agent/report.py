@@ -7,12 +7,15 @@ import json
 from agent.deadends.documents import as_html, as_json, as_markdown
 from agent.deadends.observation import trial_label
 from agent.effects import contradictions
+from agent.front import mean_figures
+from agent.goals import in_words
 from agent.report_words import command_line
 from agent.requests import request_of
+from agent.rungs import cost_words
 from agent.schedule_report import ScheduleCommands, schedule_json, schedule_lines, schedule_markdown
 from agent.store.manifest import Manifest
 from agent.store.trial import Trial
-from agent.summary import Arm, StudySummary
+from agent.summary import Arm, FrontArm, StudySummary
 from runners import Runner
 from runners.engine_dialects import EngineNotUsableError
 
@@ -93,6 +96,9 @@ def headline(summary: StudySummary) -> list[str]:
         f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
         f"{outcomes['failed']} failed; {summary.num_probes} probes; {summary.node_s:.0f} s of node time",
     ]
+    if words := cost_words(dict(summary.rungs)):
+        lines.append(f"below the top: {words}")
+    lines += [f"rungs disagree: {each}" for each in summary.contradictions if each.is_certain]
     if summary.earlier:
         lines.append(f"{summary.earlier} of the launches were made before the environment changed, and are kept apart")
     if outcomes["slower"]:
@@ -106,15 +112,22 @@ def headline(summary: StudySummary) -> list[str]:
         lines.append(simulated_note(summary.simulated_acceptance))
     if summary.best is None:
         return [*lines, "nothing was measured"]
+    lines += [f"front: {_front_arm(summary, each)}" for each in summary.front]
     lines.append(f"best: {_arm(summary, summary.best)}")
     if summary.baseline is None:
         return [*lines, "the baseline without speculation does not work here: no gain can be stated"]
     lines.append(f"baseline without speculation: {_arm(summary, summary.baseline)}")
     if summary.gain is not None:
-        lines.append(f"gain: {summary.gain:.2f}× the baseline ({summary.gain - 1:+.1%}); verdict: {summary.verdict}")
+        mean = "" if len(summary.goals) == 1 else ", geometric mean of the goals"
+        words = f"({summary.gain - 1:+.1%}{mean}); verdict: {summary.verdict}"
+        lines.append(f"gain: {summary.gain:.2f}× the baseline {words}")
     lines.append(_interval(summary))
     if summary.schedule is not None:
         lines += schedule_lines(summary.schedule)
+    if summary.own_agreement is not None and summary.own_agreement < 1.0:
+        lines.append(
+            f"output: launches of the baseline agree to {summary.own_agreement:.1%}; no more is asked of others"
+        )
     return lines if summary.drift is None else [*lines, summary.drift.words()]
 
 
@@ -136,4 +149,13 @@ def _arm(summary: StudySummary, arm: Arm) -> str:
     spread = f", {min(arm.values):.1f} to {max(arm.values):.1f}" if len(arm.values) > 1 else ""
     numbers = " ".join(f"#{trial.number}" for trial in arm.trials)
     launches = "launch" if len(arm.values) == 1 else "launches"
-    return f"{summary.changes(arm.assignment)}: {arm.mean:.1f} tok/s ({len(arm.values)} {launches}{spread}; {numbers})"
+    mean = in_words(arm.mean, mean_figures(arm.trials), summary.goals)
+    spread = spread if len(summary.goals) == 1 else ""
+    return f"{summary.changes(arm.assignment)}: {mean} ({len(arm.values)} {launches}{spread}; {numbers})"
+
+
+def _front_arm(summary: StudySummary, found: FrontArm) -> str:
+    broken = "" if found.keeps_limits else "; breaks the limits"
+    numbers = " ".join(f"#{trial.number}" for trial in found.arm.trials)
+    shown = in_words(found.arm.mean, found.figures, summary.goals)
+    return f"{summary.changes(found.arm.assignment)}: {shown} ({numbers}{broken})"

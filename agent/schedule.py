@@ -10,8 +10,9 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agent.spread import Spread, spread_of
 from agent.store.trial import Trial
-from agent.verdict import Comparison, Spread, Verdict, comparisons, interval_of_mean, spread_of
+from agent.verdict import Comparison, Verdict, comparisons, interval_of_mean
 from runners import LevelMeasurement
 from search_spaces import Assignment, Facts, SearchSpace, assignment_key
 
@@ -92,8 +93,9 @@ def family(space: SearchSpace, facts: Facts, like: Assignment, measured: Iterabl
 
     Where `like` is without speculation, the kind of speculation is that of the first measured one beside it.
     """
-    base = _without(space, facts, like)
-    beside = [each for each in measured if _without(space, facts, each) == base]
+    base, others = _without(space, facts, like), _others(space)
+    alike = (each for each in measured if all(each[name] == like[name] for name in others))  # cheap, and rules out most
+    beside = [each for each in alike if _without(space, facts, each) == base]
     speculating = [each for each in (like, *beside) if space.num_drafted(each, facts)]
     found = {0: base} if base in beside else {}
     if speculating:
@@ -196,6 +198,16 @@ def _value(trial: Trial) -> float:
 
 def _without(space: SearchSpace, facts: Facts, assignment: Assignment) -> Assignment:
     return space.normalise({**assignment, **space.baseline}, facts)
+
+
+def _others(space: SearchSpace) -> list[str]:
+    """Return the parameters that are the same with and without speculation, whatever else is chosen."""
+    changed = {*space.baseline, *space.draft_length_names}
+    changed |= {relation.forced.parameter for relation in space.relations if relation.forced is not None}
+    for name, each in space.parameters.items():  # what a parameter depends on stands above it
+        if changed & set(each.active_when):
+            changed.add(name)
+    return [name for name in space.parameters if name not in changed]
 
 
 def _kind(space: SearchSpace, assignment: Assignment) -> Assignment:

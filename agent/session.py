@@ -32,6 +32,7 @@ from agent.store.manifest import Manifest
 from agent.store.study_store import PAUSED, StudyStore
 from agent.store.trial import Kind, Trial
 from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
+from runners.local_pool import LadderPool
 from runners.ray_pool import PoolError, RayPool
 from runners.registry import make_runner
 from runners.session_watchdog import start_session_watchdog
@@ -180,7 +181,7 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iter
     """Keep a Ray that has what a trial of the study needs. Raises NodeUnusableError where there is none."""
     settings = store.manifest.settings.engine
     num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
-    pool = RayPool(options.ray_address, num_cpus=num_cpus)
+    pool = LadderPool(options.ray_address, num_cpus=num_cpus)
     try:
         with console.status("starting Ray"):
             pool.start()

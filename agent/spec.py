@@ -12,12 +12,15 @@ from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
 from agent.errors import UsageError
 from agent.home import name_problem
 from agent.redaction import redact_json
-from runners import Frozen
-from search_spaces import Scalar, SpecificationError, UnreadableFileError, YamlDocument, nearest, plain_message
+from runners import Frozen, Rung
+from search_spaces import SpecificationError, UnreadableFileError, YamlDocument, nearest, plain_message
+from search_spaces.scalar import StrictScalar
 
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|m|min|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MAY_BE_SECRET = ("environment", "options")
+"""Keys whose values no message repeats."""
 SHOWN_CHARS = 60
 """How much of a wrong value a message repeats."""
 MOST_LAUNCHES = 1_000_000
@@ -47,6 +50,12 @@ class StudySpec(Frozen):
     """Node model that the replay engine answers from: a shipped name or a path."""
     budget: int = Field(default=40, ge=1, le=MOST_LAUNCHES)
     """Launches at the top rung, failures and repeats included."""
+    start_rung: Rung = Rung.RESOLVE
+    """The cheapest rung that assignments climb from; a dearer one leaves out those below it."""
+    max_rung: Rung = Rung.FULL
+    """The dearest rung that assignments climb to; below `full` nothing is launched with the real model."""
+    probe_share: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Largest share of node time that the rungs below `full` may take together."""
     time_budget: str | None = None
     """Longest time, such as 90s, 30m or 2h."""
     tp: int | None = Field(default=None, ge=1, le=MOST_RANKS)
@@ -56,12 +65,20 @@ class StudySpec(Frozen):
     prompt_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     output_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     requests: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
+    workload: str | None = None
+    """A built-in workload (chat, code, long-context) or a JSONL file of prompts; by default prompts of one length."""
+    arrival_rate: float | None = Field(default=None, gt=0, le=MOST_TOKENS)
+    """Requests that arrive in a second at random; by default as many as the level says are always in flight."""
+    slo: Mapping[str, float | Mapping[str, float]] = Field(default_factory=dict)
+    """Limits in milliseconds: `ttft_ms: 500` for each request, `tpot_ms: {p50: 20}` for so many of them."""
+    objective: str | tuple[str, ...] = ()
+    """What is searched for: a figure, perhaps at one level, as in `output_tok_per_s@8`; several give a front."""
     seed: int = Field(default=0, ge=0, le=LARGEST_SEED)
-    pin: Mapping[str, Scalar] = Field(default_factory=dict)
+    pin: Mapping[str, StrictScalar] = Field(default_factory=dict)
     """Parameters held at one value."""
-    exclude: Mapping[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    exclude: Mapping[str, tuple[StrictScalar, ...]] = Field(default_factory=dict)
     """Values that must not be tried."""
-    options: Mapping[str, Scalar] = Field(default_factory=dict)
+    options: Mapping[str, StrictScalar] = Field(default_factory=dict)
     """Fixed flags of the engine, long name without dashes → value."""
     environment: Mapping[str, Annotated[str, BeforeValidator(_as_text)]] = Field(default_factory=dict)
     """Fixed environment variables of the engine, on top of the user's own."""
@@ -174,6 +191,9 @@ def _problem(kind: str, error: Mapping[str, object]) -> str:
     """Return what pydantic found, with the value (not all of a long one) and in the words of somebody who typed it."""
     if kind == "extra_forbidden":
         return f"is not a key of a study: {nearest(str(error['loc'][0]), StudySpec.model_fields)}"  # type: ignore[index]
-    shown, message = repr(redact_json(error["input"], str(error["loc"][-1]))), str(error["msg"])  # type: ignore[index]
+    given, message = error["input"], str(error["msg"])
+    if str(error["loc"][0]) in MAY_BE_SECRET:  # type: ignore[index]
+        given = list(given) if isinstance(given, Mapping) else "…"  # names alone
+    shown = repr(redact_json(given, str(error["loc"][-1])))  # type: ignore[index]
     shown = shown if len(shown) <= SHOWN_CHARS else f"{shown[:SHOWN_CHARS]}…"
     return f"{shown}: {plain_message(message)}"

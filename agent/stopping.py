@@ -47,7 +47,7 @@ def stop_rule(history: History, work: Work) -> StopRule | None:
     """
     is_candidate = work.kind is Kind.SEARCH and work.rung is Rung.FULL and work.requested not in _asked(history)
     spread = study_spread(history)
-    if not history.settings.stop_early or not is_candidate or spread.freedom < LEAST_FREEDOM:
+    if not can_stop(history) or not is_candidate or spread.freedom < LEAST_FREEDOM:
         return None
     hopes = _hopes(history)
     if not hopes:
@@ -81,16 +81,29 @@ def bar(history: History, spread: Spread) -> Bar:
     return max(bars, key=lambda each: each.below)
 
 
+def can_stop(history: History) -> bool:
+    """Return whether launches of the study may be stopped early at all.
+
+    A rate of tokens has to decide, which the load itself limits: goodput is never more than the whole rate.
+
+    Several goals have no single bar, and requests that arrive by themselves bring their own rate.
+    """
+    goals, workload = history.settings.goals, history.settings.workload
+    is_rate = len(goals) == 1 and goals[0].figure.endswith("tok_per_s") and workload.arrival_per_s is None
+    return history.settings.stop_early and is_rate
+
+
 def _asked(history: History) -> list[object]:
     return [history.space.normalise(assignment, history.facts) for assignment in history.asked]
 
 
 def _hopes(history: History) -> dict[int, float]:
-    """Return, for each level of the workload, more than any launch reached there; nothing where none was measured."""
+    """Return, for each level of the objective, more than any launch reached there; nothing where none was measured."""
     best: dict[int, float] = {}
     for trial in history.trials:
         measurement = trial.record.measurement if trial.is_measured and trial.record else None
         for level in measurement.levels if measurement else ():
             best[level.concurrency] = max(best.get(level.concurrency, 0.0), level.output_tok_per_s)
-    wanted = history.settings.workload.levels
+    only = history.settings.goals[0].level
+    wanted = history.settings.workload.levels if only is None else (only,)
     return {level: HOPE * best[level] for level in wanted} if all(best.get(level) for level in wanted) else {}

@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.asked_space import asked_space
+from agent.asked_workload import asked_goals, asked_workload
 from agent.classify.user_rules import UserRule
 from agent.deadends.dead_end import DeadEndState
 from agent.environment import collected_facts, file_facts
 from agent.errors import NodeUnusableError, UsageError
 from agent.heritage import inherited_by, inherited_spread
-from agent.home import Home
-from agent.interference import parallel_problem
+from agent.home import Home, check_stored_name
+from agent.interference import check_parallel
 from agent.mirror.tracking import check_tracking_uri, default_tracking_uri
 from agent.modelled import asked_node
 from agent.named_space import named_space
 from agent.redaction import redact_url
+from agent.rungs import asked_rungs, check_engine
 from agent.server import Server, asked_server, check_fixed, with_engine_of_command
 from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
@@ -28,13 +30,13 @@ from agent.spec import StudySpec
 from agent.spread import asserted
 from agent.store.manifest import Manifest
 from agent.store.opening import open_storage
-from agent.store.storage_url import storage_file, storage_problem, unusable_path
+from agent.store.storage_url import check_existing, storage_problem
 from agent.store.study_store import BUDGET, StudyStore, study_names
+from agent.study_names import free_name, named
 from agent.study_rules import asked_rules, store_rules
 from agent.wishes import read_wishes
-from runners import EngineSettings, Workload
+from runners import EngineSettings
 from runners.ray_pool import address_problem
-from runners.registry import UnknownEngineError, make_runner
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -77,7 +79,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     """
     spec = with_engine_of_command(spec)
     modelled = asked_node(spec)
-    _check_engine(spec)
+    check_engine(spec)
     rules = asked_rules(spec)
     server = asked_server(spec, os.environ)
     whole = modelled[0].space if modelled else server.space if server else named_space(spec)
@@ -90,32 +92,21 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
         check_parallel(home, spec.trials_per_node, facts)
     if server is not None:
         check_fixed(spec, engine, space)
+    goals = asked_goals(spec)
     settings = StudySettings(
         name=spec.name or _plain(spec.engine),
         engine=engine,
         space=modelled[0].name if modelled else spec.space or spec.engine,
-        workload=Workload(
-            concurrency=spec.concurrency,
-            prompt_tokens=spec.prompt_tokens,
-            output_tokens=spec.output_tokens,
-            requests=spec.requests,
-            seed=spec.seed,
-        ),
+        workload=asked_workload(spec, goals),
+        goals=goals,
         seed=spec.seed,
+        **asked_rungs(spec, engine),
         stop_early=spec.stop_early,
     )
     facts = {**facts, **file_facts(engine.model_dump())}
     stated = None if spec.launch_noise is None else asserted(spec.launch_noise)
     manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC), spread=stated)
     return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server, rules)
-
-
-def check_parallel(home: Home, trials_per_node: int, facts: Mapping[str, object]) -> None:
-    """Raise UsageError where several trials would run on this node though what they do to each other is not known."""
-    if trials_per_node > 1:
-        node, ranks = str(facts.get("hostname")), int(str(facts["num_ranks"]))
-        if (problem := parallel_problem(home, node, str(facts["device"]), ranks)) is not None:
-            raise UsageError(f"--trials-per-node {trials_per_node}: {problem}")
 
 
 def start(plan: Plan, home: Home, console: Console) -> Ended:
@@ -159,11 +150,7 @@ def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[S
     """
     last = home.last()
     url = storage_url or last.get("storage") or home.storage_url
-    file = storage_file(url)
-    if file is not None and (problem := unusable_path(file)):
-        raise UsageError(f"--storage {file}: {problem}")
-    if file is not None and not file.exists():  # opening it would create it
-        raise UsageError(f"there is no study in {file}: begin one with `agent search`, or name another --home")
+    check_existing(url)
     storage = open_storage(url)
     wanted = name or last.get("study")
     known = study_names(storage)
@@ -175,6 +162,7 @@ def open_study(home: Home, name: str | None, storage_url: str | None) -> tuple[S
         from search_spaces import nearest
 
         raise UsageError(f"no study '{wanted}' in this storage. {nearest(wanted, known) if known else 'It is empty.'}")
+    check_stored_name(wanted)
     tracking = last.get("tracking") if last.get("study") == wanted else None
     tracking = tracking or os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(home.path)
     return StudyStore(storage, url, wanted), tracking
@@ -193,13 +181,6 @@ def node_facts(spec: StudySpec, server: Server | None = None) -> dict[str, objec
     ranks = spec.tp or (server.num_ranks if server else None) or (num_gpus if device == "cuda" else CPU_RANKS)
     ours = {"device": device, "num_ranks": ranks, "engine_version": f"{spec.engine} (torch {facts.get('torch')})"}
     return {**facts, **ours, **(server.facts if server else {})}
-
-
-def _check_engine(spec: StudySpec) -> None:
-    try:
-        make_runner(spec.engine)
-    except UnknownEngineError as error:
-        raise spec.error(str(error), "engine") from error
 
 
 def engine_settings(
@@ -267,17 +248,6 @@ def _refuse_if_open(store: StudyStore, manifest: Manifest) -> None:
 def _same_work(one: Manifest, other: Manifest) -> bool:
     settings = one.settings.model_copy(update={"name": other.settings.name})
     return settings == other.settings and one.space.fingerprint == other.space.fingerprint
-
-
-def named(manifest: Manifest, name: str) -> Manifest:
-    """Return the description with another name."""
-    return manifest.model_copy(update={"settings": manifest.settings.model_copy(update={"name": name})})
-
-
-def free_name(wanted: str, known: list[str]) -> str:
-    """Return the name, or with the first number that makes it one that nobody has."""
-    names = (wanted if number == 1 else f"{wanted}-{number}" for number in range(1, len(known) + 2))
-    return next(name for name in names if name not in known)
 
 
 def _plain(engine: str) -> str:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from agent.classify import own_agreement
 from agent.deadends.atlas import Atlas
+from agent.deadends.contradictions import Contradiction
 from agent.drift import Drift, drift_of
 from agent.effects import contradictions, unproven
+from agent.front import front, is_feasible, mean_figures
+from agent.goals import OUTPUT, Goal
+from agent.judge import baselines_of
 from agent.modelled import modelled_name
 from agent.outcome import LAUNCH_ENDS
 from agent.propose.history import History
 from agent.propose.standing import Standing
 from agent.reasons import Reason
+from agent.rungs import RungCost, costs_of
 from agent.schedule import Schedule, schedule_of
 from agent.store.trial import Trial
 from agent.verdict import Comparison, Verdict
+from runners import Rung
 from runners.simulated_acceptance import simulated_length
 from search_spaces import Assignment
 
@@ -30,7 +37,8 @@ class Arm:
     assignment: Assignment
     trials: tuple[Trial, ...]
     values: tuple[float, ...]
-    """Objective of each launch, oldest first: geometric mean over the levels of output tokens per second."""
+    """Objective of each launch, oldest first: by default the geometric mean over the levels of output tokens per
+    second; of several goals their compromise."""
 
     @property
     def mean(self) -> float:
@@ -41,6 +49,16 @@ class Arm:
     def first(self) -> Trial:
         """The launch that stands for the arm."""
         return self.trials[0]
+
+
+@dataclass(frozen=True, slots=True)
+class FrontArm:
+    """One arm of the front of several goals."""
+
+    arm: Arm
+    figures: tuple[float, ...]
+    """Mean of each goal's figure over the launches, in its unit."""
+    keeps_limits: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +85,10 @@ class StudySummary:
     """Trials that did not get everything that they asked for."""
     unproven: Mapping[str, str] = field(default_factory=dict)
     """Parameter → why nobody can tell whether it took effect."""
+    rungs: Mapping[Rung, RungCost] = field(default_factory=dict)
+    """What was run at each rung, cheapest first."""
+    contradictions: tuple[Contradiction, ...] = ()
+    """Where two rungs disagreed about an assignment."""
     earlier: int = 0
     """Launches that count and were made before the environment changed: nothing else here speaks of them."""
     simulated_acceptance: float | None = None
@@ -76,9 +98,15 @@ class StudySummary:
     repeated for an interval."""
     schedule: Schedule | None = None
     """Draft length for each concurrency; None where fewer than two lengths were measured."""
+    own_agreement: float | None = None
+    """Share of the greedy tokens in which two launches of the baseline agree; None where it was launched once."""
     drift: Drift | None = None
     """Change of the baseline over the study's time; None where it was launched too seldom."""
 
+    goals: tuple[Goal, ...] = (OUTPUT,)
+    """What the study searches for."""
+    front: tuple[FrontArm, ...] = ()
+    """Of several goals: the arms of which no other one is better in all, those that break limits last."""
     saved_s: float = 0.0
     """Estimated time that the loads which were stopped early would still have taken, in seconds."""
 
@@ -114,11 +142,11 @@ def changes_from(default: Assignment, assignment: Assignment) -> str:
 
 def summarise(history: History, name: str) -> StudySummary:
     """Return the summary of a study."""
-    arms, standing = arms_of(history.trials), Standing(history)
+    arms, standing = arms_of(history.trials), Standing(history.evenly)
     winner, modelled = standing.winner, modelled_name(history.settings.engine, history.facts)
     by_key = {arm.first.work.key: arm for arm in arms}
     outcomes = Counter(trial.outcome.kind.value for trial in history.trials if trial.outcome is not None)
-    everything = (*history.trials, *history.probes)
+    everything = (*history.trials, *history.probes, *history.checks)
     return StudySummary(
         study=name,
         budget=history.budget,
@@ -136,12 +164,29 @@ def summarise(history: History, name: str) -> StudySummary:
         unknown=tuple(trial for trial in everything if _is_unknown(trial)),
         replaced=tuple(trial for trial in history.trials if contradictions(trial)),
         unproven=unproven(history.trials, history.space),
+        rungs=costs_of(everything),
+        contradictions=history.atlas.contradictions,
         simulated_acceptance=simulated_length(history.settings.engine),
+        goals=history.settings.goals,
+        front=tuple(_front(arms, history)),
         comparison=standing.comparison(winner),
         schedule=_schedule(history, winner),
+        own_agreement=own_agreement(baselines_of(history.trials)),
         drift=None if modelled else drift_of(_baseline_launches(history)),  # a model's launches take no time
         saved_s=sum(trial.saved_s for trial in history.trials),
     )
+
+
+def _front(arms: Sequence[Arm], history: History) -> Iterator[FrontArm]:
+    """Yield the front: of the arms that keep the limits where any does, else of all of them."""
+    goals, limits = history.settings.goals, history.settings.workload.slo
+    if len(goals) == 1:
+        return
+    kept = {arm.first.work.key: arm for arm in arms if is_feasible(arm.trials, limits)}
+    considered = kept or {arm.first.work.key: arm for arm in arms}
+    figures = {key: mean_figures(arm.trials) for key, arm in considered.items()}
+    for key in front(figures, goals):
+        yield FrontArm(considered[key], figures[key], keeps_limits=key in kept)
 
 
 def _schedule(history: History, winner: str | None) -> Schedule | None:

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from agent.spread import Spread, spread_of
+from runners.student import t_quantile
+
 LEVEL = 0.95
 """How often the interval holds the true ratio, for all repeated assignments together."""
 EARLY_LEVEL = 0.99
@@ -32,16 +35,6 @@ class Verdict(StrEnum):
     GAIN = "gain"
     NO_GAIN = "no gain"
     NOT_SEPARABLE = "not separable within the budget"
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """The spread from launch to launch, pooled over assignments."""
-
-    sd: float
-    """Standard deviation of the logarithm: 0.1 is about 10 % of the value."""
-    freedom: int
-    """Degrees of freedom: launches less one for each assignment. 0: nothing was repeated, and the spread is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +73,6 @@ class Comparison:
         )
 
 
-def spread_of(groups: Iterable[Sequence[float]]) -> Spread:
-    """Return the pooled spread of groups of positive values, one group for each assignment."""
-    squares, freedom = 0.0, 0
-    for group in groups:
-        if len(group) > 1:
-            logs = [math.log(value) for value in group]
-            squares += statistics.variance(logs) * (len(logs) - 1)
-            freedom += len(logs) - 1
-    return Spread(math.sqrt(squares / freedom) if freedom else 0.0, freedom)
-
-
 def comparisons(
     baseline: Sequence[float],
     repeats: Mapping[str, Sequence[float]],
@@ -106,8 +88,10 @@ def comparisons(
         level: How often all intervals are to hold the true ratios at once.
     """
     compared = {key: values for key, values in repeats.items() if values}
+    if not baseline or not compared:
+        return {}
     spread = spread_of([baseline, *compared.values(), *others])
-    if not baseline or not compared or not spread.freedom:
+    if not spread.freedom:
         return {}
     numbers = tuple(sorted(len(values) for values in compared.values()))
     critical = critical_value(len(baseline), numbers, spread.freedom, level)
@@ -129,7 +113,7 @@ def comparisons(
 
 
 @lru_cache(maxsize=512)
-def critical_value(num_baseline: int, numbers: tuple[int, ...], freedom: int, level: float) -> float:
+def critical_value(num_baseline: int, numbers: tuple[int, ...], freedom: float, level: float) -> float:
     """Return how many standard errors reach to either side so that all intervals hold at once with this probability.
 
     A parametric bootstrap of the largest studentised difference: groups of so many launches are drawn with the spread
@@ -158,10 +142,8 @@ def interval_of_mean(values: Sequence[float], spread: Spread, level: float = LEV
         raise ValueError("an interval needs a value")
     if not spread.freedom:
         return 0.0, math.inf
-    from scipy.stats import t
-
     middle = _mean_log(values)
-    reach = float(t.ppf(0.5 + level / 2, spread.freedom)) * spread.sd / math.sqrt(len(values))
+    reach = t_quantile(0.5 + level / 2, spread.freedom) * spread.sd / math.sqrt(len(values))
     return _exp(middle - reach), _exp(middle + reach)
 
 

@@ -15,6 +15,7 @@ from pydantic import Field
 from runners.frozen import Frozen
 from runners.measured import Latency, LevelMeasurement, Measurement, StoppedEarly, StopRule
 from runners.probe_measurement import ProbedCall, ProbeMeasurement
+from runners.shown import Shown
 from runners.workload import Workload
 from search_spaces import Assignment, Facts, Scalar
 
@@ -205,6 +206,10 @@ class RunRecord(Frozen):
     stacks_path: str | None = None
     measurement: Measurement | None = None
     probe: ProbeMeasurement | None = None
+    passed: bool = False
+    """For the rungs that measure nothing: arguments were resolved (resolve), a completion was served (dummy)."""
+    shown: Shown | None = None
+    """What the engine shows of its arguments, at the resolve rung."""
     not_probed: str | None = None
     """Why a probe could not look at what it was asked for: that is neither a pass nor a failure."""
     effects: tuple[EffectProof, ...] = ()
@@ -242,7 +247,7 @@ class Runner(Protocol):
 
     name: str
     rungs: tuple[Rung, ...]
-    """The rungs this engine has, cheapest first."""
+    """The rungs this engine has, cheapest first. With RESOLVE among them, `run` asks the engine itself."""
 
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what the engine would really run on a node with these facts, without a GPU and within milliseconds."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from runners.frozen import Frozen
+from runners.goodput import Goodput
 
 
 class Latency(Frozen):
@@ -29,6 +30,16 @@ class LevelMeasurement(Frozen):
     acceptance_length: float
     """Tokens emitted for each target pass, 1.0 without speculation."""
     acceptance_per_position: tuple[float, ...] = ()
+    e2e_ms: Latency | None = None
+    """From sending a request to the end of its answer."""
+    requests_per_s: float | None = None
+    """Requests of the level that were served in each second."""
+    goodput: Goodput | None = None
+    """What counts under the workload's limits; None where it has none."""
+    dropped_requests: int = 0
+    """Requests at the beginning of the level that were left out as its warm-up."""
+    dropped_s: float = 0.0
+    """Time at the beginning of the level that was left out with them."""
 
 
 class StopRule(Frozen):

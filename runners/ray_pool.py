@@ -1,20 +1,22 @@
 """Trials as Ray tasks: resources are asked for, the task owns its process tree, and Ray never runs one twice.
 
-The only module that imports Ray. Ray's token authentication stays on (its default since 2.5x), since its sockets do
-not keep to the loopback interface (seen on 2.60).
+The only module that imports Ray. Its sockets do not keep to the loopback interface (seen on 2.60), and whoever may talk
+to them runs code here: a local Ray asks for a token that is drawn for this process, whatever the environment says.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
 import signal
 import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import Any
 from urllib.parse import urlsplit
 
 from runners.artifact_return import Returned, at_hand, mark, packed, unpacked
@@ -23,15 +25,14 @@ from runners.ray_daemons import RayDaemons
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
 
-if TYPE_CHECKING:
-    import ray
-
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Ray's own memory monitor would kill a trial that is only loading weights; host memory is the classifier's matter.
     "RAY_memory_monitor_refresh_ms": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
 }
+AUTH_MODE, AUTH_TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
+"""Source: Ray 2.60 _private/authentication; earlier versions without tokens do not read them."""
 NAMED_ADDRESSES = ("auto", "local")
 CONNECT_S = 3.0
 OBJECT_STORE_BYTES = 80 * 2**20  # the smallest Ray accepts: only small JSON texts go through it
@@ -43,9 +44,10 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A batch of requests that a Ray task is working on."""
+    """A batch of requests that is being worked on."""
 
-    reference: ray.ObjectRef
+    reference: Any
+    """What the batch is waited for with: a Ray object, or whatever another pool has."""
     requests: tuple[TrialRequest, ...]
 
 
@@ -64,6 +66,7 @@ class RayPool:
         self._num_cpus = num_cpus
         self._task: Any = None
         self._folder: SessionFolder | None = None
+        self._before: dict[str, str | None] = {}
         self._daemons: RayDaemons | None = None
 
     def start(self) -> None:
@@ -76,6 +79,9 @@ class RayPool:
             raise PoolError(f"Ray at {self._address}: {problem}")
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
+        if self._address is None:
+            self._before = {name: os.environ.get(name) for name in (AUTH_MODE, AUTH_TOKEN)}
+            os.environ.update({AUTH_MODE: "token", AUTH_TOKEN: _own_token()})
         import ray
 
         # Said once by Ray at every start, about a default that we want.
@@ -178,6 +184,10 @@ class RayPool:
         self._daemons = self._task = None
         ray.shutdown()
         self._remove_folder()
+        for name, value in self._before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
     def _remove_folder(self) -> None:
         if self._folder is not None:
@@ -195,6 +205,12 @@ def _handlers_kept() -> Iterator[None]:
         if threading.current_thread() is threading.main_thread():
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+@cache
+def _own_token() -> str:
+    """One for the process: Ray reads its token once. Left alone it would keep one in a file that others may read."""
+    return secrets.token_hex(32)
 
 
 def address_problem(address: str) -> str | None:
@@ -228,7 +244,7 @@ def _resources(settings: EngineSettings) -> dict[str, int]:
     return {"num_cpus": settings.num_ranks}
 
 
-def execute(texts: list[str]) -> list[Returned[ray.ObjectRef]]:
+def execute(texts: list[str]) -> list[Returned[Any]]:
     """Run in the Ray worker: JSON requests in, JSON records out, with the files that the agent cannot see."""
     import ray
 

@@ -27,7 +27,7 @@ class ReplayRunner:
     """Runner of modelled nodes. The node model's path stands in the study's engine settings."""
 
     name = "replay"
-    rungs = (Rung.RESOLVE, Rung.PROBE, Rung.FULL)
+    rungs = (Rung.PROBE, Rung.DUMMY, Rung.FULL)
 
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what would run: silent fallbacks of which the engine tells, and settings that it refuses at once."""
@@ -44,6 +44,12 @@ class ReplayRunner:
         refusals = (each for each in node.answers.matching(resolved, "full") if each.phase == "resolve")
         refused = next((f"{each.reason}: {each.log[-1]}" for each in refusals if not each.is_flaky), None)
         return Resolution(assignment=resolved, rewrites=rewrites, error=refused)
+
+    def rungs_for(self, settings: EngineSettings) -> tuple[Rung, ...]:
+        """Return the rungs that the node has; of a dummy launch a recorded table knows nothing."""
+        node = self.node_of(settings)
+        there = ("probe", "full") if isinstance(node, RecordedNode) else node.file.rungs
+        return tuple(rung for rung in self.rungs if rung.value in there)
 
     def command(self, request: TrialRequest) -> Command:
         """Return a command that prints what the model says of the assignment."""

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from runners.compile_caches import architecture, cache_root, cache_variables, remove_stale_batons
 from runners.contract import (
@@ -29,12 +29,14 @@ from runners.contract import (
     TrialRequest,
 )
 from runners.effects import NCCL_DEBUG
-from runners.engine_dialects import EngineNotUsableError, EngineOptions, ask_engine, build_command
+from runners.engine_dialects import EngineNotUsableError, EngineOptions, ask_engine, build_command, engine_words
+from runners.engine_dialects.few_layers import dummy_settings
 from runners.lifecycle import LaunchPlan, launch
 from runners.load_client import LoadJob
 from runners.load_client.job import Api
 from runners.phases import PhasePattern
 from runners.ports import HOST, free_port
+from runners.resolve_rung import resolve_launch
 from runners.server_probes import probe_server, run_probe_batch, server_orders
 from runners.server_session import ServerSession
 from runners.simulated_acceptance import simulated_acceptance
@@ -55,7 +57,7 @@ class ServerRunner(ABC):
     """Runner of one kind of server; the subclasses say what is particular to it."""
 
     name: str
-    rungs = (Rung.RESOLVE, Rung.PROBE, Rung.FULL)
+    rungs: tuple[Rung, ...] = (Rung.PROBE, Rung.FULL)
     api: Api
     phase_patterns: tuple[PhasePattern, ...]
     titles: str
@@ -119,9 +121,17 @@ class ServerRunner(ABC):
         return acceptance.applied_to(self.server_command(acceptance.request, self.usual_port), self.name)
 
     def run(self, request: TrialRequest) -> RunRecord:
-        """Launch the server, put it under load, stop it, and return the evidence."""
+        """Launch the server, put it under load, stop it, and return the evidence.
+
+        At the resolve rung nothing is launched; at the dummy rung a completion takes the place of the load.
+        """
         started = time.monotonic()
         Path(request.artifact_dir).mkdir(parents=True, exist_ok=True)
+        if request.rung is Rung.RESOLVE:
+            return self._resolve(request, started)
+        if request.rung is Rung.DUMMY:
+            settings = dummy_settings(self.name, request.settings)
+            request = request.model_copy(update={"settings": settings})
         for attempt in range(1, PORT_ATTEMPTS + 1):
             port = self._choose_port(self.port_distances)
             try:
@@ -151,6 +161,14 @@ class ServerRunner(ABC):
         orders = [server_orders(request, release) for request in requests]
         return run_probe_batch(orders, Command(argv=server.argv, env=variables))
 
+    def _resolve(self, request: TrialRequest, started: float) -> RunRecord:
+        try:
+            command = self.server_command(request, self.usual_port)
+            words = engine_words(request.options, accepted_options(self.name, request.settings.python))
+        except (ValueError, EngineNotUsableError) as error:
+            return _refused(request, str(error), started)
+        return resolve_launch(self.name, request, self._complete(command, request), words)
+
     def _launch(self, request: TrialRequest, command: Command, port: int) -> RunRecord:
         folder = Path(request.artifact_dir)
         warmup_s = request.deadlines.phase_s.get(Phase.WARMUP, request.deadlines.phase_default_s)
@@ -160,6 +178,7 @@ class ServerRunner(ABC):
             folder,
             completion_timeout_s=2 * warmup_s,
             death_report_s=self.death_report_s,
+            is_loaded=request.rung is not Rung.DUMMY,
             info_paths=self.info_paths,
             info_names=self.info_names,
         )
@@ -174,7 +193,9 @@ class ServerRunner(ABC):
             has_faulthandler=True,
             tools=(Path(request.settings.python).parent,) if request.settings.python else (),
         )
-        return launch(request, self._complete(command, request), plan)
+        record = launch(request, self._complete(command, request), plan)
+        is_served = record.exit.cause == "served" and session.has_completed
+        return record.model_copy(update={"passed": True}) if is_served and not session.is_loaded else record
 
     def _complete(self, command: Command, request: TrialRequest) -> Command:
         """Add the compile caches and what the engine needs to be run by a program."""
@@ -196,6 +217,8 @@ class ServerRunner(ABC):
             workload=request.workload,
             stop=request.stop,
             vocabulary_size=_vocabulary_size(settings.model),
+            longest_tokens=_longest_tokens(request),
+            dataset=request.workload.dataset,
             records_path=str(Path(request.artifact_dir) / "requests.jsonl"),
         )
 
@@ -229,14 +252,29 @@ def _lines(record: RunRecord) -> Iterator[LogLine]:
             yield LogLine(number=number, text=text.rstrip("\n"))
 
 
+def _longest_tokens(request: TrialRequest) -> int | None:
+    """Return how many tokens a prompt and its answer may have together, as far as is said for all trials alike."""
+    for name in ("max-model-len", "context-length"):
+        if str(request.settings.options.get(name, "")).isdigit():
+            return int(str(request.settings.options[name]))
+    found = _model_config(request.settings.model)
+    length = found.get("max_position_embeddings") or found.get("text_config", {}).get("max_position_embeddings")
+    return int(length) if length else None
+
+
 def _vocabulary_size(model: str | None) -> int:
     """Return the size of a local model's vocabulary; for a model of the hub, one that every model of today has."""
-    config = Path(model or "") / "config.json"
-    known = LoadJob.model_fields["vocabulary_size"].default
-    if model is None or not config.is_file():
-        return int(known)
-    content = json.loads(config.read_text(encoding="utf-8"))
+    known, content = LoadJob.model_fields["vocabulary_size"].default, _model_config(model)
     return int(content.get("vocab_size") or content.get("text_config", {}).get("vocab_size") or known)
+
+
+def _model_config(model: str | None) -> dict[str, Any]:
+    """Return what a local model says of itself; nothing for a model of the hub."""
+    config = Path(model or "") / "config.json"
+    if model is None or not config.is_file():
+        return {}
+    content: dict[str, Any] = json.loads(config.read_text(encoding="utf-8"))
+    return content
 
 
 @cache

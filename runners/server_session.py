@@ -38,6 +38,7 @@ class ServerSession:
         *,
         completion_timeout_s: float,
         death_report_s: float,
+        is_loaded: bool = True,
         info_paths: Sequence[str] = (),
         info_names: Collection[str] = (),
     ) -> None:
@@ -51,12 +52,16 @@ class ServerSession:
                 since it is the one that looks at stacks.
             death_report_s: how long the server may take to die after it failed a request: what dies within that
                 time failed by itself, and the client has nothing to report.
+            is_loaded: False where one completion is all that is asked of the server.
             info_paths: pages on which the server says what it runs, the newest first.
             info_names: what of it is kept.
         """
         self._job, self._port, self._folder = job, port, folder
         self._timeout_s, self._death_report_s = completion_timeout_s, death_report_s
         self._info_paths, self._info_names = info_paths, info_names
+        self.is_loaded = is_loaded
+        self.has_completed = False
+        """Whether the server served its first completion."""
         self.result: LoadResult | None = None
         """What the client brought back."""
         self._lost = ""
@@ -76,8 +81,11 @@ class ServerSession:
             return None
         if watch.is_over:
             return None
+        self.has_completed = True
         watch.ready()
         self._ask_what_runs(watch)
+        if not self.is_loaded:
+            return None
         self._run_client(watch)
         if watch.is_over:
             return None

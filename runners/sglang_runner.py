@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from runners import sglang_effects
-from runners.contract import EffectProof, EngineSettings, LogLine, Phase, Resolution, TrialRequest
+from runners.contract import EffectProof, EngineSettings, LogLine, Phase, Resolution, Rung, TrialRequest
 from runners.engine_dialects import EngineOptions, sglang_resolve
 from runners.load_client.job import Api
 from runners.ports import free_port
@@ -20,6 +20,7 @@ class SglangRunner(ServerRunner):
     """Runner of SGLang."""
 
     name = "sglang"
+    rungs = (Rung.RESOLVE, Rung.PROBE, Rung.DUMMY, Rung.FULL)
     api: Api = "sglang"
     usual_port = 30000
     titles = r"sglang::"

@@ -22,7 +22,9 @@ from runners.contract import (
     RunRecord,
     TrialRequest,
 )
+from runners.goodput import Answered, Limit, goodput_of
 from runners.lifecycle import LaunchPlan, launch
+from runners.load_client.figures import percentile
 from runners.server_probes import ProbeOrder, run_probe_batch
 from search_spaces import Assignment, Facts
 
@@ -35,7 +37,7 @@ class TorchRunner:
     """Runner of the torch engine."""
 
     name = "torch"
-    rungs = (Rung.RESOLVE, Rung.PROBE, Rung.FULL)
+    rungs = (Rung.PROBE, Rung.FULL)
 
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what would run: with a single rank there is nothing to exchange, so nothing to choose."""
@@ -61,7 +63,8 @@ class TorchRunner:
         content = _read_json(result)
         if content is None:
             return record
-        return record.model_copy(update={"measurement": _measurement(content), "effects": tuple(_effects(content))})
+        measurement = _measurement(content, request.workload.slo)
+        return record.model_copy(update={"measurement": measurement, "effects": tuple(_effects(content))})
 
     def run_probes(self, requests: Sequence[TrialRequest]) -> list[RunRecord]:
         """Run the probes one after the other from one fork server, which imports torch once."""
@@ -101,14 +104,14 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     return content
 
 
-def _measurement(content: Mapping[str, Any]) -> Measurement:
+def _measurement(content: Mapping[str, Any], limits: Sequence[Limit]) -> Measurement:
     collectives, floor = content.get("collectives") or {}, content.get("floor") or {}
     outputs = content.get("outputs") or []
     extra = {f"floor_{name}" if not name.startswith("floor") else name: value for name, value in floor.items()}
     if content.get("min_logit_margin") is not None:
         extra["min_logit_margin"] = content["min_logit_margin"]
     return Measurement(
-        levels=tuple(_level(level) for level in content["levels"]),
+        levels=tuple(_level(level, limits) for level in content["levels"]),
         outputs=tuple(tuple(row[:OUTPUT_TOKENS_KEPT]) for row in outputs),
         collective_us_per_call=_us_per_call(collectives),
         extra={name: float(value) for name, value in extra.items() if isinstance(value, int | float)},
@@ -124,7 +127,10 @@ def _us_per_call(collectives: Mapping[str, Any]) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _level(level: Mapping[str, Any]) -> LevelMeasurement:
+def _level(level: Mapping[str, Any], limits: Sequence[Limit]) -> LevelMeasurement:
+    requests = [_answered(each) for each in level["requests"]]
+    wall_s = sum(each.output_tokens for each in requests) / level["output_tok_per_s"]
+    e2e_ms = sorted(each.e2e_ms for each in requests)
     return LevelMeasurement(
         concurrency=level["concurrency"],
         output_tok_per_s=level["output_tok_per_s"],
@@ -134,7 +140,16 @@ def _level(level: Mapping[str, Any]) -> LevelMeasurement:
         verify_steps_per_s=level["verify_steps_per_s"],
         acceptance_length=level["acceptance_length"],
         acceptance_per_position=tuple(level["acceptance_per_position"]),
+        e2e_ms=Latency(p50=percentile(e2e_ms, 50), p99=percentile(e2e_ms, 99)),
+        requests_per_s=len(requests) / wall_s,
+        goodput=goodput_of(requests, wall_s, limits),
     )
+
+
+def _answered(request: Mapping[str, Any]) -> Answered:
+    ttft_ms, e2e_ms, tokens = request["ttft_s"] * 1000, request["e2e_s"] * 1000, request["output_tokens"]
+    tpot_ms = (e2e_ms - ttft_ms) / max(1, tokens - 1)
+    return Answered(ttft_ms=ttft_ms, tpot_ms=tpot_ms, e2e_ms=e2e_ms, output_tokens=tokens)
 
 
 def _effects(content: Mapping[str, Any]) -> Iterable[EffectProof]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runners import vllm_effects
-from runners.contract import EffectProof, EngineSettings, LogLine, Phase, Resolution, TrialRequest
+from runners.contract import EffectProof, EngineSettings, LogLine, Phase, Resolution, Rung, TrialRequest
 from runners.engine_dialects import EngineOptions, vllm_resolve
 from runners.load_client.job import Api
 from runners.server_runner import ServerRunner
@@ -16,6 +16,7 @@ class VllmRunner(ServerRunner):
     """Runner of vLLM."""
 
     name = "vllm"
+    rungs = (Rung.RESOLVE, Rung.PROBE, Rung.DUMMY, Rung.FULL)
     api: Api = "openai"
     usual_port = 8000
     titles = r"VLLM::"

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from runners.frozen import Frozen
+from runners.goodput import Limit
+
+BuiltIn = Literal["chat", "code", "long-context"]
+"""Names of the built-in workloads; `runners/load_client/lengths.py` has their lengths and where those come from."""
 
 
 class Workload(Frozen):
@@ -21,7 +27,18 @@ class Workload(Frozen):
     requests: int | None = None
     """Requests for each level; None leaves it to the engine's preset."""
     seed: int = 0
-    """Seed of the prompts."""
+    """Seed of the prompts, and of the times at which they arrive."""
+    lengths: BuiltIn | None = None
+    """Built-in workload that the lengths of prompts and answers are drawn from; None: they are all alike."""
+    dataset: str | None = None
+    """Absolute path of a JSONL file of prompts, the same on every node; None: token ids are drawn."""
+    dataset_sha256: str | None = None
+    """Digest of that file when the study began."""
+    arrival_per_s: float | None = Field(default=None, gt=0)
+    """Requests that arrive in a second, at random (Poisson), whatever is in flight; then the level is the most that may
+    be in flight. None: as many as the level says are always in flight."""
+    slo: tuple[Limit, ...] = ()
+    """Limits that a request or a level has to keep for its rate to count."""
 
     @property
     def levels(self) -> tuple[int, ...]:

@@ -109,9 +109,8 @@ class Planter:
         at_probe = all(self._parameters[name].template.seen_by_probe for name in when)
         text = self._text(at_probe)
         named = self._rng.choice(list(when)) if text.names_parameter or self._rng.random() < NAMED else None
-        return self._written(text, index, when, named) | {
-            "rung": "probe" if at_probe and text.reason in AT_PROBE else "full"
-        }
+        rung = {"rung": "probe"} if at_probe and text.reason in AT_PROBE else {}
+        return self._written(text, index, when, named) | rung
 
     def _text(self, at_probe: bool) -> FailureText:
         """Return the next text of the bank, one that a probe can show where the cause is one that it can see."""

@@ -12,6 +12,7 @@ from typing import get_args
 
 from search_spaces.assignment import Assignment, Facts, Scalar
 from search_spaces.node_parts import (
+    PHASES,
     Clause,
     Component,
     Conditional,
@@ -19,13 +20,12 @@ from search_spaces.node_parts import (
     Effect,
     NoOp,
     Performance,
-    PhaseName,
     PlantedFailure,
     Wanted,
 )
+from search_spaces.node_rungs import shows_at
 from search_spaces.space import SearchSpace
 
-PHASES: tuple[str, ...] = get_args(PhaseName)
 Allowed = tuple[tuple[str, frozenset[Scalar]], ...]
 """Parameter → the values of its domain with which a clause holds."""
 
@@ -128,11 +128,7 @@ class Answers:
 
     def matching(self, effective: Mapping[str, Scalar], rung: str) -> list[PlantedFailure]:
         """Return the planted failures that an effective assignment meets at a rung, the one that shows first first."""
-        return [
-            failure
-            for failure, allowed in self.failures
-            if (rung != "probe" or failure.rung == "probe") and holds(allowed, effective)
-        ]
+        return [failure for failure, allowed in self.failures if shows_at(failure, rung) and holds(allowed, effective)]
 
     def num_drafted(self, effective: Mapping[str, Scalar]) -> int:
         """Return how many tokens are drafted for each pass; 0 without speculation."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from search_spaces.assignment import Scalar
 from search_spaces.node_answers import Allowed, Answers, applies_here, holds
 from search_spaces.node_parts import DurationEffect, Durations, PlantedFailure
+from search_spaces.node_rungs import dummy_seconds
 
 
 class Clock:
@@ -24,12 +25,14 @@ class Clock:
         """Return the seconds of each phase of a launch that works, without serving."""
         if rung == "probe":
             return {str(phase): spent for phase, spent in self._durations.probe.items()}
+        if rung == "dummy" and self._durations.dummy is not None:
+            return {str(phase): spent for phase, spent in self._durations.dummy.items()}
         seconds: dict[str, float] = {str(phase): spent for phase, spent in self._durations.full.items()}
         for effect, allowed in self._effects:
             if holds(allowed, effective):
                 before = seconds.get(effect.phase, 0.0)
                 seconds[effect.phase] = max(before * (effect.times or 1.0) + (effect.plus_s or 0.0), 0.0)
-        return seconds
+        return dummy_seconds(seconds) if rung == "dummy" else seconds
 
     def until(self, failure: PlantedFailure, seconds: Mapping[str, float], phases: Sequence[str]) -> dict[str, float]:
         """Return the seconds of each phase of a launch that fails: whole phases before its own, and none after it."""

@@ -43,7 +43,7 @@ class NodeFile(SpaceModel):
     narrow: Narrowing = Narrowing()
     facts: Mapping[str, JsonValue]
     """The node's facts, by the names that `python -m runners.node_facts` gives them."""
-    rungs: tuple[RungName, ...] = ("probe", "full")
+    rungs: tuple[RungName, ...] = ("probe", "dummy", "full")
     performance: Performance
     noise: Noise = Noise()
     durations: Durations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -26,7 +26,8 @@ PhaseName = Literal[
     "stop",
 ]
 """The phases of a launch in their order, by the names that runners give them."""
-RungName = Literal["probe", "full"]
+PHASES: tuple[str, ...] = get_args(PhaseName)
+RungName = Literal["probe", "dummy", "full"]
 Component = Literal["step", "compute", "communication", "draft", "acceptance"]
 Seconds = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -210,6 +211,8 @@ class Durations(SpaceModel):
 
     full: Mapping[PhaseName, Seconds]
     probe: Mapping[PhaseName, Seconds] = Field(default_factory=dict)
+    dummy: Mapping[PhaseName, Seconds] | None = None
+    """Of a launch with made-up weights and few layers; by default it follows from `full`."""
     serve_s: Seconds | None = None
     """Seconds of serving all levels; by default what the workload's requests take at the modelled speed."""
     requests: Annotated[int, Field(ge=1)] = 16
@@ -247,8 +250,8 @@ class PlantedFailure(Conditional):
     log: Annotated[tuple[str, ...], BeforeValidator(_text_lines)] = Field(min_length=1)
     """The lines that the engine leaves, root first or wherever the engine prints it."""
     exit: PlantedExit = PlantedExit(code=1)
-    rung: RungName = "full"
-    """Cheapest rung at which it shows."""
+    rung: RungName | None = None
+    """Cheapest rung at which it shows; none given: a dummy launch where reason and phase do not hang on the weights."""
     probability: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Below 1 it is flaky: launches of the same assignment fail now and then."""
     blames: tuple[str, ...] | None = None

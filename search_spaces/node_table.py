@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
@@ -18,7 +18,7 @@ from search_spaces.files import read_text
 from search_spaces.loader import check_space, load_space
 from search_spaces.node_answers import geometric_mean
 from search_spaces.node_model import LEVELS, with_defaults, without_probes
-from search_spaces.node_parts import PhaseName, PlantedExit, RungName, Seconds, fact_problems
+from search_spaces.node_parts import PhaseName, PlantedExit, Seconds, fact_problems
 from search_spaces.scalar import StrictScalar
 from search_spaces.space import SearchSpace
 from search_spaces.switches import SpaceModel
@@ -53,7 +53,7 @@ class RecordedTrial(SpaceModel):
     """One line of a table: an assignment, and what came of it."""
 
     assignment: Mapping[str, StrictScalar]
-    rung: RungName = "full"
+    rung: Literal["probe", "full"] = "full"
     seconds: Seconds = 0.0
     """From the request to the end of the clean-up."""
     phase_s: Mapping[PhaseName, Seconds] = Field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from agent.classify.classifier import classify
 from agent.classify.diagnose import Diagnosis, diagnose
-from agent.classify.outputs import OUTPUTS_DIFFER, check_outputs, wrong_output
+from agent.classify.outputs import OUTPUTS_DIFFER, check_outputs, own_agreement, wrong_output
 from agent.classify.registry import RULES, decisive_patterns
 from agent.classify.rule import ExitFacts, Priority, Rule
 
@@ -17,5 +17,6 @@ __all__ = [
     "classify",
     "decisive_patterns",
     "diagnose",
+    "own_agreement",
     "wrong_output",
 ]

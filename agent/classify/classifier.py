@@ -75,13 +75,13 @@ def _stop_note(record: RunRecord) -> str:
 
 
 def _objective(record: RunRecord) -> float | None:
-    """The record's figure, or None where it has none that can be used."""
+    """The record's figure, or None where it has none that can be used; its seconds at a rung that measures nothing."""
     if record.probe is not None:
         figures: tuple[float, ...] = (record.probe.pass_us,)
     elif record.measurement is not None:
         figures = tuple(level.output_tok_per_s for level in record.measurement.levels)
     else:
-        figures = ()
+        figures = (record.wall_s,) if record.passed else ()
     if not figures or not all(math.isfinite(figure) and figure > 0 for figure in figures):
         return None
     return math.exp(math.fsum(math.log(figure) for figure in figures) / len(figures))

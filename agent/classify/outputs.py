@@ -80,6 +80,13 @@ def wrong_output(measurement: Measurement, baselines: Sequence[Measurement]) -> 
     )
 
 
+def own_agreement(baselines: Sequence[Measurement]) -> float | None:
+    """Return the share of tokens in which launches of the baseline agree, each with the one before; None of one."""
+    known = [baseline.outputs for baseline in baselines if any(baseline.outputs)]
+    shares = [_agreement(later, earlier) for earlier, later in pairwise(known)]
+    return statistics.fmean(shares) if shares else None
+
+
 def _needed(baselines: Sequence[Rows]) -> float:
     """Return the least agreement: that of the baseline with itself, less what so few requests leave in doubt."""
     if len(baselines) < 2:

@@ -93,7 +93,9 @@ def _print_json(reading: Reading) -> None:
     content = []
     for found in history.atlas.dead_ends:
         counted = ruled_out.get(found.id, {})
-        more = {"ruled_out": counted, "saved_s": saved_s(counted, typical)}
+        disagreeing = [each for each in history.atlas.contradictions if each.reason is found.reason]
+        more: dict[str, object] = {"ruled_out": counted, "saved_s": saved_s(counted, typical)}
+        more["contradictions"] = [each.model_dump(mode="json") for each in disagreeing]
         content.append(found.model_dump(mode="json") | more)
     click.echo(json.dumps(content, indent=2, ensure_ascii=False))
 
@@ -104,6 +106,9 @@ def _print(reading: Reading, show_all: bool) -> None:
     from agent.cli.screen import make_console
 
     console, dead_ends = make_console(), reading.history.atlas.dead_ends
+    if show_all:
+        for each in reading.history.atlas.contradictions:
+            console.print(f"rungs disagree: {each}", soft_wrap=True)
     if not dead_ends:
         console.print("No dead ends: everything that was tried works here.")
         return

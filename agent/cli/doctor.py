@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from agent.doctor import EngineCheck, ValueCheck
+    from agent.interference import Interference
     from agent.node_checks import NodeCheck
     from agent.spec import StudySpec
 
@@ -51,6 +52,7 @@ def command(
     from agent.doctor import examine
     from agent.errors import NodeUnusableError
     from agent.home import Home
+    from agent.interference import known
     from agent.node_checks import node_checks
     from agent.spec import load_spec
 
@@ -67,11 +69,15 @@ def command(
             check, of_engine = examine(load_spec(None, {"engine": name, **kept}))
         checks.append(check)
         facts = of_engine if check.is_usable or not facts else facts
+    measured = [each for each in known(Home.find(home)) if each.node == facts.get("hostname")]
     node = node_checks(facts, Home.find(home), [Path(check.python).parent for check in checks if check.python])
     if as_json:
-        click.echo(json.dumps(_as_json(facts, node, checks)))
+        neighbours = [_neighbour(each) for each in measured]
+        click.echo(json.dumps({**_as_json(facts, node, checks), "interference": neighbours}))
     else:
         _print(facts, node, checks, console)
+        for each in measured:
+            console.print(f"\n{_neighbour_words(each)}", soft_wrap=True)
     is_usable = any(check.is_usable for check in checks)
     if not is_usable or any(each.is_needed and not each.is_there for each in node):
         context.exit(NodeUnusableError.exit_code)
@@ -87,9 +93,18 @@ def _measure(spec: StudySpec, home: str | None, as_json: bool) -> None:
     with console.status("launching the torch engine alone and side by side"):
         found = run_interference_test(spec, Home.find(home))
     if as_json:
-        click.echo(json.dumps({**found.model_dump(mode="json"), "is_within_noise": found.is_within_noise}))
+        click.echo(json.dumps(_neighbour(found)))
         return
-    print_indented(console, f"{found.node}, {found.num_ranks} {found.device} ranks: {found.words()}", 0)
+    print_indented(console, _neighbour_words(found), 0)
+
+
+def _neighbour(found: Interference) -> dict[str, object]:
+    return {**found.model_dump(mode="json"), "is_within_noise": found.is_within_noise}
+
+
+def _neighbour_words(found: Interference) -> str:
+    when = f"{found.measured_at:%Y-%m-%d}"
+    return f"side by side, {found.num_ranks} {found.device} ranks, measured on {when}: {found.words()}"
 
 
 def _as_json(facts: dict[str, object], node: list[NodeCheck], checks: list[EngineCheck]) -> dict[str, object]:

@@ -35,7 +35,7 @@ def finish(ended: Ended, manifest: Manifest, tracking_uri: str, home: Home, cons
     if summary.best is not None:
         line = reproduce_command(ended.history.runner, summary.best.first, manifest)
         print_command(console, "repeat the best with:", line)
-    if summary.schedule is not None:
+    if summary.schedule is not None and not summary.modelled:
         print_schedule(schedule_commands(summary.schedule, ended.history.runner, manifest), console)
     _print_mirror(ended, tracking_uri, home, console)
     return _exit_code(ended, manifest, console)

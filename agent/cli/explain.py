@@ -68,6 +68,7 @@ def _content(explained: TrialExplanation) -> dict[str, object]:
         "log": record.log_path if record else None,
         "dead_ends": [found.id for found in explained.taught],
         "refuted": [found.id for found in explained.refuted],
+        "contradictions": [each.model_dump(mode="json") for each in explained.contradictions],
         "causes": [{"conditions": each.conditions, "share": each.share} for each in explained.causes],
         "cures": [
             {
@@ -94,6 +95,7 @@ def _lines(explained: TrialExplanation) -> list[str]:
     ]
     lines += [f"  taught: dead end {found.id} ({found.state.value}): {found}" for found in explained.taught]
     lines += [f"  refuted: dead end {found.id}: {found}" for found in explained.refuted]
+    lines += [f"  rungs disagree: {each}" for each in explained.contradictions]
     if explained.causes:
         lines += ["  may have caused it:", *(f"    {each.share:>4.0%}  {each.conditions}" for each in explained.causes)]
     if explained.cures:

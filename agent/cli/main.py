@@ -87,9 +87,10 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what is wrong with the input or the node ends as one message and an exit code."""
         from agent.errors import INTERRUPTED_EXIT_CODE, AgentError, UsageError
+        from agent.private_files import private_files
 
         try:
-            with _printable_usage():
+            with private_files(), _printable_usage():
                 return super().invoke(ctx)
         except ValueError as error:
             from search_spaces.errors import SpecificationError
@@ -118,9 +119,10 @@ def _fail(message: str, exit_code: int) -> None:
 
 
 def _shown(message: str) -> str:
+    from agent.redaction import redact_text
     from search_spaces.errors import printable, shortened
 
-    return shortened(printable(message), LONGEST_MESSAGE)
+    return shortened(printable(redact_text(message)), LONGEST_MESSAGE)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

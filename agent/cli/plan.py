@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from agent.cli.screen import print_indented
+from agent.goals import OUTPUT
 from agent.modelled import modelled_name
 from agent.redaction import redact_argv, redact_mapping, redact_text
 from agent.report import simulated_note
 from agent.server import Server
+from agent.settings import StudySettings
 from agent.studies import Plan
 from runners import EngineSettings
 from runners.node_facts import summary_lines
@@ -36,12 +38,27 @@ def print_plan(plan: Plan, console: Console) -> None:
         f"{len(free)} parameters, {points:,} points; {plan.spec.budget} launches at concurrency {levels}"
     )
     print_indented(console, what, 0)
+    for line in _goal_lines(settings):
+        print_indented(console, line, 0)
     if plan.server is not None:
         for line in _server_lines(plan.server, settings.engine):
             print_indented(console, line, 0)
     print_indented(console, "searching: " + ", ".join(f"{name} ({number})" for name, number in free.items()), 0)
     if plan.server is not None:
         _print_left_out(plan.server, console)
+
+
+def _goal_lines(settings: StudySettings) -> Iterator[str]:
+    """Yield what is served and searched for, where it is not the default."""
+    workload = settings.workload
+    if workload.lengths or workload.dataset:
+        yield f"workload: {workload.lengths or workload.dataset}"
+    if workload.arrival_per_s is not None:
+        yield f"requests arrive by themselves, {workload.arrival_per_s:g} a second"
+    if settings.goals != (OUTPUT,):
+        yield "objective: " + "; ".join(f"{goal.name} ({goal.unit})" for goal in settings.goals)
+    if workload.slo:
+        yield "limits: " + ", ".join(f"{limit.name} at most {limit.at_most:g} ms" for limit in workload.slo)
 
 
 def _server_lines(server: Server, settings: EngineSettings) -> Iterator[str]:

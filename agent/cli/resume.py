@@ -41,11 +41,11 @@ def command(
     from agent.cli.screen import make_console
     from agent.errors import UsageError
     from agent.home import Home
+    from agent.interference import check_parallel
     from agent.resumption import check_environment, study_to_resume
     from agent.session import SessionOptions, run_session
     from agent.spec import seconds_of
     from agent.store.study_store import BUDGET
-    from agent.studies import check_parallel
     from agent.study_rules import rules_of_file, store_rules
 
     place, console = Home.find(home), make_console()

@@ -9,12 +9,17 @@ import click
 
 from agent.cli.options import home_option, storage_option
 
+MAY_BE_SECRET = ("environment", "options")
+"""Options whose values no message repeats."""
+RUNGS = ("resolve", "probe", "dummy", "full")
+
 
 def _pairs(_context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for name, value in _split(parameter, texts):
         if name in pairs and pairs[name] != value:
-            raise click.BadParameter(f"{name} is given twice, as {pairs[name]} and as {value}: keep one")
+            values = "" if parameter.name in MAY_BE_SECRET else f", as {pairs[name]} and as {value}"
+            raise click.BadParameter(f"{name} is given twice{values}: keep one")
         pairs[name] = value
     return pairs
 
@@ -29,7 +34,8 @@ def _many(_context: click.Context, parameter: click.Parameter, texts: tuple[str,
 def _split(parameter: click.Parameter, texts: tuple[str, ...]) -> list[tuple[str, str]]:
     for text in texts:
         if "=" not in text:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE, such as draft_length=3", param=parameter)
+            shown = "this" if parameter.name in MAY_BE_SECRET else repr(text)
+            raise click.BadParameter(f"{shown} is not NAME=VALUE, such as draft_length=3", param=parameter)
     return [(name, value) for name, _, value in (text.partition("=") for text in texts)]
 
 
@@ -52,6 +58,8 @@ exclude_option = click.option(
 )
 @click.option("--budget", type=int, help="Launches, failures and repeats included.  [default: 40]")
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h; resumable afterwards.")
+@click.option("--start-rung", type=click.Choice(RUNGS), help="Cheapest rung to climb from.  [default: resolve]")
+@click.option("--max-rung", type=click.Choice(RUNGS), help="Dearest rung to climb to.  [default: full]")
 @click.option("--engine", help="sglang, vllm, torch, replay, or package.module:Class of your own.  [default: torch]")
 @click.option("--model", metavar="MODEL", help="Model of a server: a folder, or a name on a hub.")
 @click.option("--draft", metavar="MODEL", help="Draft model of a server, for speculation with one.")
@@ -70,6 +78,9 @@ exclude_option = click.option(
 @click.option("--tp", type=int, help="Ranks of the engine.  [default: every GPU; 2 without a GPU]")
 @click.option("--device", type=click.Choice(["cuda", "cpu"]), help="Where the ranks run.  [default: GPUs if any]")
 @click.option("--concurrency", callback=_levels, metavar="N,N…", help="Requests in flight, each level.  [default: 1,8]")
+@click.option(
+    "--workload", metavar="NAME|FILE", help="Lengths of chat, code or long-context, or a JSONL file of prompts."
+)
 @click.option("--prompt-tokens", type=int, help="Prompt length.  [default: the engine's preset]")
 @click.option("--output-tokens", type=int, help="Tokens generated for each request.  [default: the engine's preset]")
 @click.option("--requests", type=int, help="Requests for each level.  [default: the engine's preset]")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -113,4 +114,6 @@ def _content(reading: Reading) -> dict[str, object]:
         "node_s": summary.node_s,
         "saved_s": summary.saved_s,
         "left_s": list(left) if left else None,
+        "rungs": {rung.value: asdict(cost) for rung, cost in summary.rungs.items()},
+        "contradictions": [each.model_dump(mode="json") for each in summary.contradictions],
     }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agent.deadends.claims import reaches
+from agent.deadends.contradictions import Contradiction, Weightless
 from agent.deadends.dead_end import DeadEnd, DeadEndState
-from agent.deadends.evidence import RUNG_ORDER
 from agent.deadends.observation import Observation
 from agent.deadends.suspicion import Suspicion
 from search_spaces import Scalar
@@ -20,6 +21,10 @@ class Atlas:
     """Confirmed ones first."""
     suspicions: tuple[Suspicion, ...] = ()
     """What is not explained yet, for the experiments that would."""
+    contradictions: tuple[Contradiction, ...] = ()
+    """Where two rungs disagreed about an assignment."""
+    weightless: Weightless = frozenset()
+    """(rung, reason) of failures that are not believed: contradicted, or of a rung at which nothing passed yet."""
 
     @property
     def confirmed(self) -> tuple[DeadEnd, ...]:
@@ -58,5 +63,5 @@ class Atlas:
         """Return the confirmed dead ends in which this trial passed: it refutes them."""
         if not seen.passed:
             return ()
-        reached = (found for found in self.confirmed if RUNG_ORDER[found.rung] <= RUNG_ORDER[seen.rung])
+        reached = (found for found in self.confirmed if reaches(seen.rung, found.rung))
         return tuple(found for found in reached if found.covers(seen.assignment, seen.visible))

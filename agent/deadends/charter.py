@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agent.deadends.atlas import Atlas
+from agent.deadends.contradictions import Ledger, Weightless
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import Evidence
 from agent.deadends.inheritance import Heirloom
@@ -28,10 +29,11 @@ class Charter:
         self._space, self._facts, self._inherited = space, facts, tuple(inherited)
         self.ruled_out: Counter[str] = Counter()
         """Candidates that were not launched, by why, since this process began."""
-        self._begin(frozenset())
+        self._ledger = Ledger(space)
+        self._begin(frozenset(), frozenset())
 
-    def _begin(self, forgotten: frozenset[str]) -> None:
-        self._forgotten = forgotten
+    def _begin(self, forgotten: frozenset[str], weightless: Weightless) -> None:
+        self._forgotten, self._weightless = forgotten, weightless
         self._evidence = Evidence(self._space, self._facts)
         self._variants = Variants(self._space, self._facts)
         self._heirlooms = [Heirloom(found) for found in self._inherited if found.id not in forgotten]
@@ -49,20 +51,23 @@ class Charter:
             probes: Probes.
             forgotten: Ids of dead ends, and labels of the trials behind them, that the user wants to be left out.
         """
-        if forgotten != self._forgotten:
-            self._begin(forgotten)
+        self._ledger.take((*probes, *trials))
+        weightless = self._ledger.weightless
+        if (forgotten, weightless) != (self._forgotten, self._weightless):
+            self._begin(forgotten, weightless)
         touched: set[Reason] = set()
         is_new = False
         for trial in (*probes, *trials):
             if (trial.study, trial.number) in self._seen or not trial.counts:
                 continue
             self._seen.add((trial.study, trial.number))
-            seen = observation_of(trial, self._space)
+            seen = observation_of(trial, self._space, self._weightless)
             if seen is not None and not (seen.failure and seen.label in forgotten):
                 is_new = True
                 touched |= self._take(trial, seen)
         if is_new:
             self._learn(touched)
+        if is_new or self._atlas.contradictions != self._ledger.contradictions:
             self._atlas = self._drawn()
         return self._atlas
 
@@ -115,7 +120,8 @@ class Charter:
         named = _named_once([*inherited, *own, *refuted(self._refuting, self._forgotten)])
         with_escapes = (self._with_escapes(found, found.id in repeated) for found in named)
         dead_ends = sorted(with_escapes, key=lambda found: found.state is not DeadEndState.CONFIRMED)
-        return Atlas(tuple(dead_ends), tuple(why for each in learned for why in each.suspicions))
+        suspicions = tuple(why for each in learned for why in each.suspicions)
+        return Atlas(tuple(dead_ends), suspicions, self._ledger.contradictions, self._weightless)
 
     def _with_escapes(self, found: DeadEnd, is_repeated: bool) -> DeadEnd:
         if found.state is not DeadEndState.CONFIRMED and not is_repeated:

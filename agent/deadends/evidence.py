@@ -10,17 +10,18 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from agent.deadends.claims import RUNG_ORDER as RUNG_ORDER
+from agent.deadends.claims import reaches
 from agent.deadends.implied import Implications
 from agent.deadends.lexicon import Lexicon
 from agent.deadends.observation import Observation
+from agent.deadends.phases import PHASE_ORDER as PHASE_ORDER
 from agent.deadends.signature import signature_of
 from agent.outcome import Failure
 from agent.reasons import Reason
 from runners import Phase, Rung
 from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
 
-RUNG_ORDER = {rung: index for index, rung in enumerate(Rung)}
-PHASE_ORDER = {phase: index for index, phase in enumerate(Phase)}
 Place = tuple[Rung, Phase]
 """Where a failure struck."""
 
@@ -163,7 +164,7 @@ class Evidence:
         self.passes.append(seen)
         numbers = [number for group in self._conditions(seen) for number in group]
         for rung in Rung:
-            if RUNG_ORDER[rung] <= RUNG_ORDER[seen.rung]:
+            if reaches(seen.rung, rung):
                 satisfying = self._satisfying[rung]
                 for number in numbers:
                     satisfying[number] |= bit
@@ -187,7 +188,7 @@ class Evidence:
         bit = 1 << len(self.survivors)
         self.survivors.append(failed.seen)
         self.reasons[failed.failure.reason].survivors |= bit
-        rungs = [rung for rung in Rung if RUNG_ORDER[rung] <= RUNG_ORDER[failed.seen.rung]]
+        rungs = [rung for rung in Rung if reaches(failed.seen.rung, rung)]
         earlier = [phase for phase in Phase if PHASE_ORDER[phase] < PHASE_ORDER[failed.failure.phase]]
         for phase in earlier:
             self._num_survivors[phase] += 1

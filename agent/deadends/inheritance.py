@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agent.deadends.claims import reaches
 from agent.deadends.dead_end import DeadEnd, DeadEndState, Origin
-from agent.deadends.evidence import RUNG_ORDER
 from agent.deadends.observation import Observation
 from search_spaces import Assignment, Comparison, Condition, Facts, Scalar, SearchSpace
 from search_spaces.assignment import is_one_of
@@ -139,7 +139,7 @@ class Heirloom:
 
         Where the engine now runs something else than was `requested`, the failure is gone too: that is a pass.
         """
-        if RUNG_ORDER[seen.rung] < RUNG_ORDER[self.found.rung]:
+        if not reaches(seen.rung, self.found.rung):
             return False
         if seen.passed and self.found.covers(requested, seen.visible):
             self.passes.append(seen)

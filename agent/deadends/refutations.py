@@ -18,7 +18,7 @@ from search_spaces import SearchSpace
 
 def with_refutations(outcome: Outcome, trial: Trial, atlas: Atlas, space: SearchSpace) -> Outcome:
     """Return the outcome of a trial that is about to be closed, with what it refutes on the map as it is."""
-    if outcome.kind is not OutcomeKind.MEASURED:
+    if outcome.kind not in (OutcomeKind.MEASURED, OutcomeKind.SLOWER):  # one that is slower works all the same
         return outcome
     seen = observation_of(trial.model_copy(update={"outcome": outcome}), space)
     found = atlas.contradicted_by(seen) if seen is not None else ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from agent.deadends.claims import reaches
 from agent.deadends.dead_end import DeadEnd, Escape, EscapeState
-from agent.deadends.evidence import RUNG_ORDER
 from agent.deadends.observation import Observation
 from runners import Rung
 from search_spaces import Comparison, Facts, Scalar, SearchSpace
@@ -49,7 +49,7 @@ class Variants:
         )
 
     def _tells(self, found: DeadEnd, escape: Escape, seen: Observation) -> bool:
-        if RUNG_ORDER[seen.rung] < RUNG_ORDER[escape_rung(found, escape, self._space)]:
+        if not reaches(seen.rung, escape_rung(found, escape, self._space)):
             return False
         rest = [condition for condition in found.conditions if condition.parameter not in escape.instead]
         has_values = all(is_one_of(seen.assignment[name], (value,)) for name, value in escape.instead.items())

@@ -157,11 +157,14 @@ def _metrics(trial: Trial) -> list[MetricPoint]:
     if not trial.is_closed:
         return []
     points = metric("objective", outcome.value) if outcome and trial.is_measured else []
+    points += metric("output_agreement", outcome.output.agreement) if outcome and outcome.output else []
     if record is None:
         return points
+    for name, figure in outcome.figures.items() if outcome else ():
+        points += metric(f"goal.{name}", figure)
     points += metric("wall_s", record.wall_s)
     points += metric("partial_objective", outcome.value) if outcome and trial.is_slower else []
-    points += metric("saved_s", trial.saved_s) if trial.is_slower else []
+    points += metric("saved_s", trial.saved_s) if trial.saved_s else []
     for phase, seconds in record.phase_s.items():
         points += metric(f"phase_s.{phase.value}", seconds)
     return points + _measured(record)
@@ -193,6 +196,12 @@ def _level(level: LevelMeasurement) -> list[MetricPoint]:
         "step_ms_p50": level.step_ms_p50,
         "verify_steps_per_s": level.verify_steps_per_s,
         "acceptance_length": level.acceptance_length,
+        "e2e_ms_p50": level.e2e_ms.p50 if level.e2e_ms else None,
+        "e2e_ms_p99": level.e2e_ms.p99 if level.e2e_ms else None,
+        "requests_per_s": level.requests_per_s,
+        "goodput_tok_per_s": level.goodput.output_tok_per_s if level.goodput else None,
+        "goodput_req_per_s": level.goodput.requests_per_s if level.goodput else None,
+        "dropped_s": level.dropped_s or None,
     }
     return [point for name, value in values.items() for point in metric(name, value, level.concurrency)]
 

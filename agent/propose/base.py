@@ -6,6 +6,8 @@ the failures leave open say which changes make a launch likely to work.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent.propose import second_launch
 from agent.propose.history import History
 from agent.propose.risk import Risk
@@ -23,19 +25,12 @@ ELSE = "what may work instead"
 
 def propose(history: History) -> Work | None:
     """Return the engine's default, the next safer setting or what may work instead; None when all of it failed."""
-    ladder = _ladder(history)
+    ladder = history.starts
     for step, assignment in enumerate(ladder):
         stage = "the engine's default" if step == 0 else f"safer setting {step}"
         if (work := history.admit(assignment, Kind.DEFAULT, stage)) is not None:
             return work
     return _again(history) or _by_cause(history, ladder)
-
-
-def _ladder(history: History) -> list[Assignment]:
-    ladder = [dict(history.default)]
-    for safer in history.space.fallbacks:
-        ladder.append({**ladder[-1], **safer})
-    return ladder
 
 
 def _again(history: History) -> Work | None:
@@ -46,7 +41,7 @@ def _again(history: History) -> Work | None:
     return next(filter(None, (second_launch.once_failed(history, point) for point in safest_first)), None)
 
 
-def _by_cause(history: History, ladder: list[Assignment]) -> Work | None:
+def _by_cause(history: History, ladder: Sequence[Assignment]) -> Work | None:
     """Return the launch that is likeliest to work for all that is known, reached by few changes from the safest."""
     if sum(trial.work.stage == ELSE for trial in history.launches) >= BY_CAUSE:
         return None

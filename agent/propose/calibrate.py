@@ -7,7 +7,7 @@ worth more at the beginning: from then on a launch that is clearly slower ends e
 from __future__ import annotations
 
 from agent.propose.history import ATTEMPTS, History
-from agent.stopping import LEAST_FREEDOM, study_spread
+from agent.stopping import LEAST_FREEDOM, can_stop, study_spread
 from agent.store.trial import Kind, Trial, Work
 from runners import Phase
 
@@ -20,7 +20,7 @@ LEAST_LEFT = 20
 def propose(history: History) -> Work | None:
     """Return one more launch of the baseline, or None where the spread is known or would not pay."""
     baseline = next((trial for trial in history.trials if trial.is_measured and trial.work.kind is Kind.BASELINE), None)
-    if baseline is None or not history.settings.stop_early or not _is_worth_it(history, baseline):
+    if baseline is None or not can_stop(history) or not _is_worth_it(history, baseline):
         return None
     repeats = [trial for trial in history.launches if trial.work.kind is Kind.REPEAT]
     if len(repeats) >= LEAST_FREEDOM or study_spread(history).freedom >= LEAST_FREEDOM:

@@ -7,10 +7,9 @@ no change helps. The launches that follow know the communication time of what wa
 from __future__ import annotations
 
 import itertools
-import math
-import statistics
 from collections.abc import Iterable, Iterator
 
+from agent.propose import prices
 from agent.propose.history import History
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
@@ -18,15 +17,13 @@ from search_spaces import Assignment, Scalar, changed_parameters
 
 BATCH = 8
 """Probes handed out together: few enough that what one batch rules out saves probes of the next."""
-USUAL_PRICE, LOWEST_PRICE, ENOUGH_PROBES = 0.15, 1 / 64, 4
-"""A probe's duration as a share of a launch's: before enough probes tell, and as the least that is believed."""
 HELPED = 0.97
 """A change helped when it cut the communication time to this share or less."""
 
 
 def propose(history: History) -> tuple[Work, ...]:
     """Return the next batch of probes, or nothing when the collectives are settled or the share is spent."""
-    if Rung.PROBE not in history.runner.rungs or not history.space.probe_parameters or history.base is None:
+    if Rung.PROBE not in history.rungs or not history.space.probe_parameters or history.base is None:
         return ()
     if any(trial.work.kind is Kind.SEARCH for trial in history.trials if trial.work.base):
         return ()  # settled: the launches that build on it have begun
@@ -64,20 +61,7 @@ def _asks_more(history: History, candidate: Assignment, batch: Iterable[Work]) -
 
 def room(history: History) -> int:
     """Return how many probes may still run: together they take a bounded share of the node's time."""
-    costless = sum(probe.is_not_probed for probe in history.probes)
-    return int(history.settings.probe_share * history.budget / _price(history)) - len(history.probed) + costless
-
-
-def _price(history: History) -> float:
-    """Return what a probe costs in launches, to the next power of two, so that timing noise changes no proposal."""
-    probes = [
-        probe.record.wall_s for probe in history.probes if probe.counts and probe.record and not probe.is_not_probed
-    ]
-    launches = [trial.record.wall_s for trial in history.trials if trial.is_measured and trial.record]
-    if len(probes) < ENOUGH_PROBES or not launches or min(*probes, *launches) <= 0.0:
-        return USUAL_PRICE
-    ratio = statistics.median(probes) / statistics.median(launches)
-    return min(max(2.0 ** round(math.log2(ratio)), LOWEST_PRICE), 1.0)
+    return prices.room(history, Rung.PROBE)
 
 
 def _single_changes(history: History, base: Assignment) -> Iterator[Assignment]:

@@ -16,7 +16,6 @@ from agent.propose.history import History
 from agent.propose.surrogate import NOTHING, Beforehand
 from runners.contract import LevelMeasurement
 from search_spaces import Assignment, assignment_key
-from search_spaces.condition import is_number
 
 USUAL_SHARE = 0.12
 """What one drafted token adds to a step, as a share of it, where no launch says."""
@@ -45,21 +44,26 @@ class Drafting:
 
     @property
     def is_known(self) -> bool:
-        """True when a launch with speculation says which parameter is the draft length."""
-        return self.parameter is not None and self._reference is not None
+        """True when a launch with speculation says how often its drafts are accepted."""
+        return self._reference is not None
 
     def effects(self, points: Sequence[Assignment]) -> list[Beforehand]:
         """Return what the draft length alone does to the objective's logarithm, relative to the best launch's."""
-        if not self.is_known or self._reference is None:
+        seen = self._reference
+        if seen is None:
             return [NOTHING] * len(points)
-        found = {length: self._effect(self._reference, length) for length in {self.length(point) for point in points}}
-        return [found[self.length(point)] for point in points]
+        lengths = [self._length(point) for point in points]
+        found = {length: self._effect(seen, seen.drafted if length is None else length) for length in set(lengths)}
+        return [found[length] for length in lengths]
 
-    def length(self, point: Assignment) -> int:
-        """Return how many tokens an assignment drafts; 0 without speculation."""
-        if all(point[name] == value for name, value in self.history.space.baseline.items()):
+    def _length(self, point: Assignment) -> int | None:
+        """Return how many tokens an assignment drafts, 0 without speculation, None where its values do not say."""
+        space, facts = self.history.space, self.history.facts
+        if all(point[name] == value for name, value in space.baseline.items()):
             return 0
-        return int(point[self.parameter]) if self.parameter else 0
+        names = (name for name in space.draft_length_names if space.parameters[name].is_active(point, facts))
+        value = next((point[name] for name in names), None)
+        return value if isinstance(value, int) else None
 
     def _effect(self, seen: _Pass, length: int) -> Beforehand:
         gain = math.log(_emitted(seen, length) / _emitted(seen, seen.drafted))
@@ -69,20 +73,6 @@ class Drafting:
             slower += math.log(there / here) / len(self._token_shares)
             doubt += SHARE_SD * (1.0 / here - 1.0 / there) / len(self._token_shares)
         return Beforehand(gain - slower, (doubt,))
-
-    @cached_property
-    def parameter(self) -> str | None:
-        """The parameter that says how many tokens are drafted: what every launch reports equals its value."""
-        space = self.history.space
-        own = [
-            name
-            for name, each in space.parameters.items()
-            if all(map(is_number, each.domain))
-            and (name in space.baseline or set(each.active_when) & set(space.baseline))
-        ]
-        seen = [(self.history.measured[key], each.drafted) for key, each in self._passes.items() if each.drafted]
-        fitting = (name for name in own if seen and all(point[name] == drafted for point, drafted in seen))
-        return next(fitting, None)
 
     @cached_property
     def _passes(self) -> dict[str, _Pass]:
@@ -95,9 +85,12 @@ class Drafting:
 
     @cached_property
     def _reference(self) -> _Pass | None:
-        """The passes of the best measured assignment that speculates."""
-        ranked = (self._passes.get(key) for key in self.history.ranking)
-        return next((each for each in ranked if each is not None and each.drafted), None)
+        """The passes of the best measured assignment that drafts as many tokens as its values say."""
+        for key in self.history.ranking:
+            seen = self._passes.get(key)
+            if seen is not None and seen.drafted and seen.drafted == self._length(self.history.measured[key]):
+                return seen
+        return None
 
     @cached_property
     def _token_shares(self) -> list[float]:

@@ -48,7 +48,7 @@ def _rung(history: History, found: DeadEnd, escape: Escape) -> Rung:
     about = f"escape of {found.id}"
     unseen = (probe.work.resolved for probe in history.probes if probe.is_not_probed and probe.work.about == about)
     is_unseen = any(all(is_one_of(each[name], (value,)) for name, value in escape.instead.items()) for each in unseen)
-    if is_unseen or Rung.PROBE not in history.runner.rungs:
+    if is_unseen or Rung.PROBE not in history.rungs:
         return Rung.FULL
     return escape_rung(found, escape, history.space)
 

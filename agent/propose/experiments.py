@@ -91,7 +91,7 @@ def _signatures_of_confirmed(history: History) -> list[str]:
 def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
     """Return the probe that tells whether a launch's failure shows there too, or None: known, or not to be expected."""
     visible, failed = history.space.probe_parameters, suspicion.failed.seen
-    if failed.rung is Rung.PROBE or Rung.PROBE not in history.runner.rungs or not visible:
+    if failed.rung in (Rung.RESOLVE, Rung.PROBE) or Rung.PROBE not in history.rungs or not visible:
         return None
     likely = (
         cause for cause in likely_causes(suspicion) if all(each.parameter in visible for each in cause.conditions)

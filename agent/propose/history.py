@@ -8,36 +8,29 @@ import random
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from agent.deadends.atlas import Atlas
-from agent.deadends.evidence import RUNG_ORDER
+from agent.deadends.claims import reaches
 from agent.effects import Rewrites, rewritten, silent_rewrites
+from agent.objectives import objectives
+from agent.propose.admission import ATTEMPTS as ATTEMPTS
+from agent.propose.admission import Refusal as Refusal
+from agent.propose.admission import still_locked, why_not
+from agent.propose.rung_memory import RungMemory
+from agent.propose.starts import base_of, starts_of
 from agent.settings import StudySettings
 from agent.spread import Spread
 from agent.store.trial import Kind, Lease, Trial, Work
 from runners import Rung, Runner
+from runners.rungs import rungs_of
 from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
 
 ADOPTION_MARGIN = 0.03
 """Share by which a launch must beat the incumbent to be adopted, where no repeats say how large the noise is."""
 USUAL_NOISE_SD, USUAL_WEIGHT = 0.05, 4
 """Noise from launch to launch before repeats say more, and how many repeats that belief is worth."""
-ATTEMPTS = 3
-"""Launches of the same work that may end by the harness's own fault before it is given up."""
-CLOSED_ALREADY = "closed already"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A candidate that lies in a dead end."""
-
-    dead_end: str
-    """Id of the dead end."""
-    rung: Rung
-    key: str
-    """Key of the assignment."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +43,18 @@ class History:
     runner: Runner
     trials: tuple[Trial, ...]
     probes: tuple[Trial, ...]
+    """Of the companion study, those at the probe rung."""
     atlas: Atlas
     budget: int
+    checks: tuple[Trial, ...] = ()
+    """Of the companion study, those at the rungs that measure nothing: resolve and dummy."""
     asked: tuple[Assignment, ...] = ()
     rechecks: Mapping[str, int] = field(default_factory=dict)
     """Id of a dead end that the user wants to be checked again → how many such trials there are to be in all."""
     known_spread: Spread | None = None
     """How much launches differ, as it was known before the study."""
+    is_even: bool = False
+    """Whether several goals are weighed alike, as for a reader, and not anew for each launch."""
     owner: Lease | None = None
     """The agent that runs the study now: what stopped an earlier one does not stop it. None: all count as one."""
     earlier: int = 0
@@ -78,8 +76,26 @@ class History:
 
     @cached_property
     def num_in_flight(self) -> int:
-        """How many launches and probes are running."""
-        return sum(not trial.is_closed for trial in (*self.trials, *self.probes))
+        """How many launches, probes and checks are running."""
+        return sum(not trial.is_closed for trial in (*self.trials, *self.probes, *self.checks))
+
+    @cached_property
+    def rungs(self) -> tuple[Rung, ...]:
+        """The rungs that this study climbs, cheapest first: those of its engine, as far as it may."""
+        order = list(Rung)
+        first, last = order.index(self.settings.start_rung), order.index(self.settings.max_rung)
+        return tuple(rung for rung in rungs_of(self.runner, self.settings.engine) if rung in order[first : last + 1])
+
+    @cached_property
+    def memory(self) -> RungMemory:
+        """What the rungs below the top said."""
+        return RungMemory(self.space, (*self.probes, *self.checks), self.atlas)
+
+    @cached_property
+    def checked(self) -> frozenset[str]:
+        """Identities of the checks that are closed or in flight, as asked and as ran."""
+        checks = (each.work for each in self.checks if each.counts or not each.is_closed)
+        return frozenset(name for work in checks for name in (work.identity, work.asked_identity))
 
     @cached_property
     def identities(self) -> frozenset[str]:
@@ -92,7 +108,7 @@ class History:
         return frozenset(probe.work.identity for probe in self._probes_that_count)
 
     @cached_property
-    def _closed_probes(self) -> frozenset[str]:
+    def closed_probes(self) -> frozenset[str]:
         """The same, and as they were asked for: where another value ran, asking again would run it again."""
         return self.probed | {probe.work.asked_identity for probe in self._probes_that_count}
 
@@ -103,26 +119,37 @@ class History:
     @cached_property
     def interruptions(self) -> Counter[str]:
         """How often each identity ended by the harness's own fault; an agent that was killed or stopped is none."""
-        return Counter(trial.work.identity for trial in (*self.trials, *self.probes) if trial.is_our_fault)
+        return Counter(
+            trial.work.identity for trial in (*self.trials, *self.probes, *self.checks) if trial.is_our_fault
+        )
 
     @cached_property
     def values(self) -> Mapping[str, list[float]]:
-        """Resolved assignment's key → values of all its measured launches, repeats included, in order."""
+        """Resolved assignment's key → values of all its measured launches, repeats included, in order.
+
+        Of several goals it is one figure, with the weights of the next launch.
+        """
+        index = None if self.is_even else self._num_closed
         found: dict[str, list[float]] = defaultdict(list)
-        for trial in self.trials:
-            if trial.is_measured and trial.outcome is not None and trial.outcome.value is not None:
-                found[trial.work.key].append(trial.outcome.value)
+        measured = [trial for trial in self.trials if trial.is_measured and trial.outcome and trial.outcome.value]
+        for trial, value in zip(measured, objectives(measured, self.settings, index), strict=True):
+            found[trial.work.key].append(value)
         return found
+
+    @cached_property
+    def evenly(self) -> History:
+        """The same study with its goals weighed alike: what is compared and declared does not hang on a draw."""
+        return replace(self, is_even=True) if len(self.settings.goals) > 1 else self
 
     @cached_property
     def silent_rewrites(self) -> Rewrites:
         """Values that the engine was seen to replace: asking for one means asking for the other."""
-        return silent_rewrites(self.trials, self.space)
+        return silent_rewrites((*self.trials, *self.checks), self.space)
 
     @cached_property
     def _probe_rewrites(self) -> Rewrites:
         """The same for a probe. What only a probe showed says nothing about the engine: launches look at their own."""
-        return silent_rewrites((*self.trials, *self.probes), self.space)
+        return silent_rewrites((*self.trials, *self.checks, *self.probes), self.space)
 
     @cached_property
     def measured(self) -> Mapping[str, Assignment]:
@@ -140,9 +167,8 @@ class History:
 
     def working_at(self, rung: Rung) -> dict[str, Assignment]:
         """Return key → resolved assignment of everything that worked at this rung or above it."""
-        trials = (trial for trial in (*self.trials, *self.probes) if trial.works)
-        lowest = RUNG_ORDER[rung]
-        return {trial.work.key: trial.work.resolved for trial in trials if RUNG_ORDER[trial.work.rung] >= lowest}
+        trials = (trial for trial in (*self.trials, *self.checks, *self.probes) if trial.works)
+        return {trial.work.key: trial.work.resolved for trial in trials if reaches(trial.work.rung, rung)}
 
     def mean(self, key: str) -> float:
         """Return the mean value of an assignment over its launches."""
@@ -170,12 +196,14 @@ class History:
     def base(self) -> Assignment | None:
         """The starting point of every change: the default where it works, else the first assignment that worked.
 
-        None until the default or a safer setting is closed, whatever the user asked for before it.
+        None until the default or a safer setting is closed. In a study without launches: what no rung refused.
         """
-        of_default = [trial for trial in self.trials if trial.counts and trial.work.requested == self.default]
-        if not of_default and not any(trial.counts and trial.work.kind is Kind.DEFAULT for trial in self.trials):
-            return None
-        return next((trial.work.resolved for trial in (*of_default, *self.trials) if trial.is_measured), None)
+        return base_of(self)
+
+    @cached_property
+    def starts(self) -> tuple[Assignment, ...]:
+        """The engine's default, then safer and safer settings."""
+        return starts_of(self)
 
     def without_speculation(self, assignment: Mapping[str, Scalar]) -> Assignment:
         """Return what an assignment becomes as the baseline."""
@@ -204,21 +232,16 @@ class History:
 
     def seed_for(self, purpose: str) -> int:
         """Return a 32-bit seed derived like that of `random`."""
-        counted = sum(trial.is_closed for trial in self.launches)
-        text = f"{self.settings.seed}/{purpose}/{counted}"
+        text = f"{self.settings.seed}/{purpose}/{self._num_closed}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
     @cached_property
+    def _num_closed(self) -> int:
+        return sum(trial.is_closed for trial in self.launches)
+
+    @cached_property
     def _locked(self) -> frozenset[tuple[str, str]]:
-        """Locked values that no escape has opened: a launch or probe of theirs that passed would have."""
-        parameters = self.space.parameters
-        locked = {(name, repr(value)) for name, each in parameters.items() for value in each.locked}
-        if locked:
-            for trial in (*self.trials, *self.probes):
-                if trial.works:
-                    visible = self.space.probe_parameters if trial.work.rung is Rung.PROBE else parameters
-                    locked -= {(name, repr(trial.work.resolved[name])) for name in visible}
-        return frozenset(locked)
+        return still_locked(self)
 
     def locked_value(self, point: Mapping[str, Scalar]) -> str | None:
         """Return a value of the point that no step may propose but an escape, in words, or None."""
@@ -235,6 +258,7 @@ class History:
         about: str = "",
         repeat: int = 0,
         may_unlock: bool = False,
+        rung: Rung | None = None,
     ) -> Work | None:
         """Return the candidate as work, or None when it must not or need not be launched (and tally why).
 
@@ -247,17 +271,21 @@ class History:
                 does the dead end of this id.
             repeat: Number of the repeat, for work of which this kind was closed before.
             may_unlock: True for an escape and for what the user asks for: locked values are allowed.
+            rung: Where it would run; by default a probe at its own, everything else at the top.
         """
         requested = self.space.normalise(candidate, self.facts)
         resolution = self.runner.resolve(requested, self.settings.engine, self.facts)
         resolved, observed = rewritten(
             resolution.assignment, self._probe_rewrites if kind is Kind.PROBE else self.silent_rewrites
         )
+        resolved = self.space.normalise(resolved, self.facts) if observed else resolved
+        if (shown := self.memory.resolved(requested)) is not None:
+            resolved, observed = shown[0], (*observed, *shown[1])
         work = Work(
             kind=kind,
-            rung=Rung.PROBE if kind is Kind.PROBE else Rung.FULL,
+            rung=rung or (Rung.PROBE if kind is Kind.PROBE else Rung.FULL),
             requested=requested,
-            resolved=self.space.normalise(resolved, self.facts) if observed else resolved,
+            resolved=resolved,
             rewrites=(*resolution.rewrites, *observed),
             stage=stage,
             base=base,
@@ -265,21 +293,8 @@ class History:
             repeat=repeat,
         )
         locked = None if may_unlock else self.locked_value(requested)
-        why = resolution.error or self.space.violation(requested, self.facts) or locked or self._why_not(work)
+        why = resolution.error or self.space.violation(requested, self.facts) or locked or why_not(self, work)
         if why is not None:
             self.ruled_out[why] += 1
             return None
         return work
-
-    def _why_not(self, work: Work) -> str | None:
-        atlas, point = self.atlas, work.resolved
-        dead_end = atlas.match_confirmed(point, work.about) if work.about else atlas.match(point)
-        if dead_end is not None:
-            self.refusals.append(Refusal(dead_end.id, work.rung, work.key))
-            return dead_end.id
-        closed = self._closed_probes if work.kind is Kind.PROBE else self.identities
-        if work.identity in closed or work.asked_identity in closed:
-            return CLOSED_ALREADY
-        if self.interruptions[work.identity] >= ATTEMPTS:
-            return "interrupted three times"
-        return None

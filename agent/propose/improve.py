@@ -24,14 +24,11 @@ from agent.propose.surrogate import Beforehand, Seen, Surrogate, together
 from agent.store.trial import Kind, Work
 from search_spaces import Assignment, assignment_key
 
-EFFECT, COLLECTIVES_EFFECT, DRAFT_EFFECT = 0.15, 0.03, 0.03
+EFFECT, COLLECTIVES_EFFECT, DRAFT_EFFECT = 0.15, 0.05, 0.03
 """Expected size of one value's effect on the objective, as a share of it, of what a probe has settled, and of a draft
 length whose effect is worked out."""
 DIGITS = 9
 """Decimals of an expected improvement that count: what only rounding tells apart must not depend on the machine."""
-MATTERS = 0.0
-"""Gain over the best, as a share of the objective, that a launch is for. Noise hides smaller ones, and there are always
-many of them: without this they would keep the search from values that nobody has looked at."""
 BEST_ROWS, LATEST_ROWS = 60, 60
 """Measured assignments that the process is fitted to in a long study."""
 BREADTH, DEPTH = 3, 4
@@ -116,7 +113,7 @@ class Improvement:
         if keys:
             wanted = [points[key] for key in keys]
             expected = self._surrogate.expect(wanted, self._known(wanted))
-            gains = expected.mean - self._bar - MATTERS
+            gains = expected.mean - self._bar
             for key, gain, sd in zip(keys, gains, expected.sd, strict=True):
                 self._promises[key] = round(_expected_improvement(float(gain), float(sd)), DIGITS)
 
@@ -168,9 +165,8 @@ class Improvement:
         for name, each in self.history.space.parameters.items():
             if self._communication.is_known and each.seen_by_probe and not each.effect_beyond_collectives:
                 found[name] = COLLECTIVES_EFFECT
-        if self._drafting.is_known and self._drafting.parameter:
-            found[self._drafting.parameter] = DRAFT_EFFECT
-        return found
+        worked_out = self.history.space.draft_length_names if self._drafting.is_known else ()
+        return found | dict.fromkeys(worked_out, DRAFT_EFFECT)
 
     @cached_property
     def _rows(self) -> list[Seen]:

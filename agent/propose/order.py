@@ -6,6 +6,7 @@ ends that are stale;  4. the collectives, searched at the probe rung, escapes fr
 on the map;  5. the launch expected to improve most, times the chance that it works;  6. with the last share of the
 budget draft lengths around the best, repeats of what noise does not tell apart, launches for the map, and further
 improvement. README.md says how a launch is chosen.
+A launch that is due climbs the cheaper rungs first (`ladder`); a study that stops below the top has its own (`below`).
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from dataclasses import dataclass
 from agent.propose import (
     base,
     baselines,
+    below,
     calibrate,
     collectives,
     contenders,
     escapes,
     experiments,
     improve,
+    ladder,
     lengths,
     model_based,
     rechecks,
@@ -30,6 +33,7 @@ from agent.propose.history import History
 from agent.propose.standing import Standing
 from agent.reasons import Policy
 from agent.store.trial import Kind, Trial, Work
+from runners import Rung
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,12 @@ def propose(history: History, sampler: model_based.Sampler) -> Proposal:
     """Return what to run next. `sampler` is only a cache: a fresh one gives the same answer."""
     if (stopped := _stopped_by(history)) is not None:
         return None if _in_flight(history) else stopped
+    if not history.rungs or Rung.FULL not in history.rungs:
+        return _offered(history)
+    return _promoted(history, _proposal(history, sampler))
+
+
+def _proposal(history: History, sampler: model_based.Sampler) -> Proposal:
     if probes := rechecks.asked_probes(history):  # they cost no launch of the budget
         return Launches(probes)
     if history.spent >= history.budget:
@@ -76,7 +86,8 @@ def propose(history: History, sampler: model_based.Sampler) -> Proposal:
 def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
     if history.base is None:
         return _find_base(history)
-    for step in (second_launch.of_starting_points, base.baseline, baselines.again, second_launch.of_probes):
+    starts = (second_launch.of_starting_points, base.baseline, baselines.again)
+    for step in (*starts, second_launch.of_probes, second_launch.of_checks):
         if (work := step(history)) is not None:
             return Launches((work,))
     for batch in (rechecks.stale_probes, collectives.propose, escapes.probes, experiments.at_probe_rung):
@@ -94,8 +105,8 @@ def _explore(history: History, sampler: model_based.Sampler) -> Proposal:
 def _launch(history: History, sampler: model_based.Sampler) -> Work | None:
     if history.budget - history.spent > contenders.reserved(history):
         work = improve.propose(history) or model_based.propose(history, sampler)
-        return work or contenders.propose(history, Standing(history))
-    standing = Standing(history)
+        return work or contenders.propose(history, Standing(history.evenly))
+    standing = Standing(history.evenly)
     if (work := lengths.propose(history, standing) or contenders.propose(history, standing)) is not None:
         return work
     for step in (experiments.at_full_rung, second_launch.propose):
@@ -105,6 +116,27 @@ def _launch(history: History, sampler: model_based.Sampler) -> Work | None:
     if history.budget - history.spent > contenders.LEAST_REPEATS:  # what could not be repeated could not win
         new = improve.propose(history) or model_based.propose(history, sampler)
     return new or contenders.any_repeat(history, standing) or model_based.propose(history, sampler)
+
+
+def _promoted(history: History, proposal: Proposal) -> Proposal:
+    """A launch is due once the cheaper rungs have had their say."""
+    if not isinstance(proposal, Launches) or len(proposal.works) != 1:
+        return proposal
+    work = proposal.works[0]
+    if ladder.wants_control(history, work) and (control := ladder.control(history)) is not None:
+        return Launches((control,))
+    first = ladder.first_below(history, work)
+    return proposal if first is None else Launches((first,))
+
+
+def _offered(history: History) -> Proposal:
+    """What a study does that stops below the top."""
+    if _in_flight(history):
+        return None
+    if works := below.propose(history):
+        return Launches(works)
+    top = history.rungs[-1].value if history.rungs else "lowest"
+    return Stop(f"the study stops at the {top} rung, and everything there is settled")
 
 
 def _find_base(history: History) -> Proposal:
@@ -129,7 +161,7 @@ def _stopped_by(history: History) -> Stop | None:
     """
     if (why := _harness_fails(history)) is not None:
         return Stop(why, resumable=True)
-    for trial in (*history.trials, *history.probes):
+    for trial in (*history.trials, *history.probes, *history.checks):
         failure = trial.outcome.failure if trial.outcome is not None else None
         if failure is not None and failure.policy is Policy.STOP_STUDY and _is_mine(history, trial):
             line = f": {failure.decisive.text}" if failure.decisive else ""

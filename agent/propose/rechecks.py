@@ -57,7 +57,7 @@ def recheck_rung(history: History, found: DeadEnd) -> Rung:
     if any(probe.is_not_probed and probe.work.about == found.id for probe in history.probes):
         return Rung.FULL
     visible = all(condition.parameter in history.space.probe_parameters for condition in found.conditions)
-    is_cheap = visible and found.rung is Rung.PROBE and Rung.PROBE in history.runner.rungs
+    is_cheap = visible and found.rung is Rung.PROBE and Rung.PROBE in history.rungs
     return Rung.PROBE if is_cheap else Rung.FULL
 
 
@@ -85,12 +85,13 @@ def _stale(history: History) -> Iterator[tuple[DeadEnd, int]]:
 
 def num_rechecks(history: History, found: DeadEnd) -> int:
     """Return how many closed trials checked this dead end again."""
-    trials = (t for t in (*history.trials, *history.probes) if t.counts and not t.is_not_probed)
+    everything = (*history.trials, *history.probes, *history.checks)
+    trials = (t for t in everything if t.counts and not t.is_not_probed)
     return sum(t.work.about == found.id and t.work.stage.endswith(STILL_DEAD) for t in trials)
 
 
 def _waits(history: History, found: DeadEnd) -> bool:
-    return any(t.work.about == found.id for t in (*history.trials, *history.probes) if not t.is_closed)
+    return any(t.work.about == found.id for t in (*history.trials, *history.probes, *history.checks) if not t.is_closed)
 
 
 def _works(history: History, due: Iterable[tuple[DeadEnd, int]], rung: Rung) -> Iterator[Work]:

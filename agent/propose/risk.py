@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+from agent.deadends.claims import claims, visible_at
 from agent.deadends.explain import LEAST_SHARE
 from agent.deadends.suspicion import Suspicion
 from agent.propose.history import History
+from runners import Rung
 from search_spaces import Assignment, Conjunction, matches_all
 
 NEW_VALUE_FAILS, NEW_PAIR_FAILS = 0.15, 0.01
@@ -31,6 +33,22 @@ class Risk:
         chance = self.chance_beside(point)
         return chance * (1 - NEW_VALUE_FAILS) ** new_values * (1 - NEW_PAIR_FAILS) ** new_pairs
 
+    def fails_at(self, rung: Rung, point: Assignment) -> float:
+        """Return how likely a launch fails by what a rung can show, given what worked there or above it."""
+        history, names = self.history, visible_at(rung, self.history.space)
+        worked = [tuple((name, repr(each[name])) for name in names) for each in history.working_at(rung).values()]
+        values = [(name, repr(point[name])) for name in names]
+        known = {value for each in worked for value in each}
+        pairs = {pair for each in worked for pair in combinations(each, 2)}
+        works = 1.0
+        for suspicion, causes in self._suspected:
+            failure = suspicion.failed.failure
+            if claims(rung, failure) and (rung, failure.reason) not in history.atlas.weightless:
+                seen = [cause for cause in causes if all(each.parameter in names for each in cause[0])]
+                works *= 1.0 - sum(share for conditions, share in seen if matches_all(conditions, point))
+        works *= (1 - NEW_VALUE_FAILS) ** sum(value not in known for value in values)
+        return 1.0 - works * (1 - NEW_PAIR_FAILS) ** sum(pair not in pairs for pair in combinations(values, 2))
+
     def chance_beside(self, point: Assignment, suspicion: Suspicion | None = None) -> float:
         """Return how likely no suspected cause strikes, leaving out those of one suspicion's reason."""
         chance = 1.0
@@ -51,6 +69,7 @@ class Risk:
 
     @cached_property
     def _worked(self) -> list[Assignment]:
+        """What served. That something passes with made-up weights says nothing of what hangs on the real ones."""
         return [*self.history.measured.values(), *(point for point, _ in self.history.slower.values())]
 
     @cached_property

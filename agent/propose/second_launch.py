@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from agent.deadends.dead_end import DeadEndState
 from agent.deadends.observation import trial_label
+from agent.propose import prices
 from agent.propose.history import ATTEMPTS, History
 from agent.reasons import Policy
 from agent.store.trial import Kind, Trial, Work
@@ -26,6 +27,12 @@ def of_starting_points(history: History) -> Work | None:
 def of_probes(history: History) -> Work | None:
     """Return the second probe of what failed by something that may not repeat, or None: probes cost little."""
     return _first(history, history.probes)
+
+
+def of_checks(history: History) -> Work | None:
+    """Return the second question at a cheap rung that its failure's policy asks for, or None."""
+    checks = (each for each in history.checks if each.work.rung is Rung.RESOLVE or _policy(each) is Policy.RETRY_ONCE)
+    return _first(history, (each for each in checks if prices.room(history, each.work.rung) > 0))
 
 
 def open_failures(history: History) -> dict[str, Trial]:
@@ -50,7 +57,7 @@ def propose(history: History) -> Work | None:
 def _first(history: History, trials: Iterable[Trial]) -> Work | None:
     spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
     for trial in trials:
-        is_cheap = trial.work.rung is Rung.PROBE
+        is_cheap = trial.work.rung is not Rung.FULL
         if trial.is_failed and (is_cheap or spent < LARGEST_SHARE * history.budget) and _may_run_again(history, trial):
             return _again(trial)
     return None
@@ -60,7 +67,7 @@ def _may_run_again(history: History, trial: Trial) -> bool:
     if not _is_open(history, trial):
         return False
     work = _again(trial)
-    known = history.probed if work.rung is Rung.PROBE else history.identities
+    known = history.probed if work.rung is Rung.PROBE else history.identities | history.checked
     return work.identity not in known and history.interruptions[work.identity] < ATTEMPTS
 
 
@@ -80,6 +87,6 @@ def _is_open(history: History, trial: Trial) -> bool:
 
 def _again(trial: Trial) -> Work:
     """Repeat at the rung where it failed: that is the cheapest one known to show the failure."""
-    if trial.work.rung is Rung.PROBE:
+    if trial.work.rung is not Rung.FULL:
         return trial.work.again(Kind.PROBE, 1, f"does probe {trial.number} fail again?", trial.work.base)
     return trial.work.again(Kind.CONFIRM, 0, f"does trial {trial.number} fail again?", trial.work.base)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Table = np.ndarray[Any, Any]
 
-TREND, BEND, OWN = 1.6, 1.6, 0.4
+TREND, BEND, OWN = 1.2, 1.2, 0.4
 """Effects of numbers relative to those of words: over the whole range up or down, bent, and of one value alone."""
 TOGETHER = 0.35
 """What values do only together, relative to what they do alone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from json import JSONDecodeError
 from typing import TYPE_CHECKING, cast
 
 from agent.errors import StorageError, UsageError
@@ -25,6 +26,11 @@ def storage_errors(url: str) -> Iterator[None]:
 
     try:
         yield
+    except JSONDecodeError as error:
+        raise StorageError(
+            f"storage {_without_password(url)}: what it holds cannot be read ({error}): it is damaged, or "
+            "another program changed it. Name another one, or mend it."
+        ) from error
     except (StorageInternalError, UpdateFinishedTrialError, SQLAlchemyError, OSError) as error:
         cause = error.__cause__ or error
         text = str(getattr(cause, "orig", None) or cause).splitlines()[0]

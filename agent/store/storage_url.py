@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.errors import UsageError
 from agent.home import folder_problem
 from agent.redaction import redact_text
 
@@ -51,6 +52,17 @@ def unusable_path(path: Path) -> str | None:
     except (OSError, ValueError) as error:  # too long, or a NUL
         return str(getattr(error, "strerror", None) or error)
     return None
+
+
+def check_existing(text: str) -> None:
+    """Raise UsageError for an SQLite address without a file: opening it would create one."""
+    file = storage_file(text)
+    if file is None:
+        return
+    if problem := unusable_path(file):
+        raise UsageError(f"--storage {file}: {problem}")
+    if not file.exists():
+        raise UsageError(f"there is no study in {file}: begin one with `agent search`, or name another --home")
 
 
 def _file_problem(url: URL) -> str | None:

@@ -43,7 +43,7 @@ def final_state(outcome: Outcome) -> tuple[TrialState, list[float] | None]:
     from optuna.trial import TrialState
 
     if outcome.kind is OutcomeKind.MEASURED and outcome.value is not None:
-        return TrialState.COMPLETE, [outcome.value]
+        return TrialState.COMPLETE, list(outcome.figures.values()) or [outcome.value]
     if outcome.kind in (OutcomeKind.FAILED, OutcomeKind.SLOWER, OutcomeKind.NOT_PROBED):
         return TrialState.PRUNED, None
     return TrialState.FAIL, None

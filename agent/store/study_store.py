@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from agent.errors import StorageError
-from agent.outcome import Failure, Outcome
+from agent.front import violations
+from agent.outcome import Failure, Outcome, OutcomeKind
 from agent.store.distributions import distributions_of
 from agent.store.epoch import Epoch
 from agent.store.manifest import Manifest
@@ -73,9 +74,13 @@ class StudyStore:
 
         name = manifest.settings.name
         with storage_errors(url):
-            for study, direction in ((name, StudyDirection.MAXIMIZE), (name + PROBES, StudyDirection.MINIMIZE)):
+            directions = [
+                StudyDirection.MINIMIZE if goal.is_latency else StudyDirection.MAXIMIZE
+                for goal in manifest.settings.goals
+            ]
+            for study, wanted in ((name, directions), (name + PROBES, [StudyDirection.MINIMIZE])):
                 try:
-                    storage.create_new_study([direction], study)
+                    storage.create_new_study(wanted, study)
                 except DuplicatedStudyError:
                     continue  # left by a creation that was killed half-way
             study_id = storage.get_study_id_from_name(name)
@@ -165,6 +170,7 @@ class StudyStore:
             if record is not None:
                 self._storage.set_trial_user_attr(trial_id, "record", record.model_dump(mode="json"))
             self._storage.set_trial_user_attr(trial_id, "outcome", final.model_dump(mode="json"))
+            self._set_constraints(trial, final, record)
             self._set_partial_value(trial_id, final, record)
             self._set_state(trial_id, final)
         return self._remember(trial.closed(final, record))
@@ -176,6 +182,19 @@ class StudyStore:
             self._set_partial_value(trial_id, outcome, trial.record)
             self._set_state(trial_id, outcome)
             return self._keep(trial.study, self._storage.get_trial(trial_id))
+
+    def _set_constraints(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> None:
+        """Tell Optuna how far the limits of the study were kept, so that its own front heeds them too."""
+        limits = self.manifest.settings.workload.slo
+        if not limits or outcome.kind is not OutcomeKind.MEASURED or record is None or record.measurement is None:
+            return
+        import optuna
+
+        study = optuna.load_study(study_name=trial.study, storage=self._storage)
+        told = optuna.Trial(study, self._trial_ids[trial.study, trial.number])
+        for name, value in violations(record.measurement, limits).items():
+            if name not in told.constraints:
+                told.set_constraint(name, value)
 
     def _set_partial_value(self, trial_id: int, outcome: Outcome, record: RunRecord | None) -> None:
         """Note what a trial that was stopped early points to: as Optuna has it, an intermediate value and no other."""
@@ -237,7 +256,13 @@ class StudyStore:
         return self._storage.get_trial_number_from_id(trial_id)
 
     def _keep(self, study: str, stored: FrozenTrial) -> Trial:
-        trial = trial_of(study, stored)
+        try:
+            trial = trial_of(study, stored)
+        except (ValidationError, KeyError, TypeError) as error:
+            raise StorageError(
+                f"study {study}: trial {stored.number} cannot be read ({type(error).__name__}). Was it written by "
+                "another program, or by another version of the agent?"
+            ) from error
         trial = trial.model_copy(update={"facts": self.epochs[trial.epoch].facts})
         self._trial_ids[study, stored.number] = stored._trial_id
         return self._remember(self._with_verdict(trial))

@@ -58,7 +58,7 @@ class Work(Frozen):
 
     @cached_property
     def identity(self) -> str:
-        """Return the key of (resolved assignment, kind, repeat index)."""
+        """Return the key of (resolved assignment, kind, repeat index); for what runs below the top, of its rung too."""
         return self._identity_of(self.key)
 
     @cached_property
@@ -68,6 +68,8 @@ class Work(Frozen):
 
     def _identity_of(self, key: str) -> str:
         kind = "first" if self.kind in FIRST_LAUNCHES else self.kind.value
+        if self.kind is Kind.PROBE and self.rung is not Rung.PROBE:
+            kind = self.rung.value
         return f"{key}/{kind}/{self.repeat}"
 
     def again(self, kind: Kind, repeat: int, stage: str, base: Assignment | None = None) -> Work:

@@ -150,6 +150,22 @@ def fixed_and_tuned(settings: EngineSettings, space: SearchSpace) -> dict[str, s
     return found
 
 
+def engine_words(options: Mapping[str, Scalar], accepted: EngineOptions) -> dict[str, str]:
+    """Return option in our names → the one option that says it in this version with the same value.
+
+    What takes several options, or another value, has no single word and is left out.
+    """
+    found: dict[str, str] = {}
+    for name, value in options.items():
+        try:
+            said = spell(name, value, DIALECTS[accepted.engine].DIALECT, accepted)
+        except OptionNotInVersionError:
+            continue
+        if list(said.values()) == [value]:
+            found[name] = next(iter(said))
+    return found
+
+
 def _sayable(engine: str, option: str, value: Scalar) -> tuple[str, Scalar]:
     """The one option whose name depends on the rest of the launch, in the form it takes in the end."""
     if engine == "vllm" and option == "cuda-graph-max-bs":

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -126,10 +127,13 @@ def _ask(
     engine: str, python: str, question: str, environment: Mapping[str, str], timeout_s: float
 ) -> dict[str, object]:
     command = [python, str(ASK), engine, question]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_s, env={**QUIET, **environment}, check=False
-        )
+    try:  # an engine that is imported leaves folders in TMPDIR, as torch does for its compiler
+        place = environment.get("TMPDIR", "")
+        with tempfile.TemporaryDirectory(prefix="agent-ask-", dir=place if Path(place).is_dir() else None) as scratch:
+            variables = {**QUIET, **environment, "TMPDIR": scratch}
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=timeout_s, env=variables, check=False
+            )
     except OSError as error:
         raise EngineNotUsableError(f"{python} cannot be run: {error.strerror}. Name the Python of {engine}") from error
     except subprocess.TimeoutExpired as error:

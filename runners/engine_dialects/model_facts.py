@@ -26,12 +26,12 @@ def model_facts(model: str | None, draft_model: str | None) -> dict[str, object]
     Only folders on this machine are read; of a model named by its hub nothing is known, and nothing is fetched.
     """
     facts: dict[str, object] = {}
-    config = _configuration(model)
+    config = configuration(model)
     if config is not None:
         facts["num_experts"] = _first_count(config, EXPERT_COUNTS) or 1
         if (layers := _first_count(config, PREDICTION_LAYERS)) is not None:
             facts["model_drafts"] = layers > 0
-    draft = _configuration(draft_model)
+    draft = configuration(draft_model)
     if draft is not None and (method := draft_method(draft)) is not None:
         facts["draft_method"] = method
     return facts
@@ -54,7 +54,7 @@ def draft_method(config: Mapping[str, object]) -> str | None:
     return "draft_model" if layers is not None and layers > 1 else None
 
 
-def _configuration(model: str | None) -> Mapping[str, object] | None:
+def configuration(model: str | None) -> Mapping[str, object] | None:
     """Return a model folder's config.json; None where there is none that can be read."""
     if model is None:
         return None

@@ -56,10 +56,14 @@ async def exchange(
     *,
     ignore_eos: bool,
     timeout_s: float,
+    due_at: float | None = None,
 ) -> tuple[Answer, AnswerError | None]:
-    """Send a prompt and return its answer, whole or as far as it came, and what went wrong if anything did."""
+    """Send a prompt and return its answer, whole or as far as it came, and what went wrong if anything did.
+
+    Its times count from `due_at`, when it was to be sent, if that is given.
+    """
     payload = json.dumps(endpoint.body(prompt, ignore_eos=ignore_eos)).encode()
-    answer = Answer(sent_at=clock())
+    answer = Answer(sent_at=clock() if due_at is None else due_at)
     try:
         async with asyncio.timeout(timeout_s):
             await _stream(session, url.rstrip("/") + endpoint.path, endpoint, payload, answer)

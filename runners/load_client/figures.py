@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from runners.contract import Latency, LevelMeasurement, Measurement
+from runners.goodput import Answered, Limit, goodput_of
 from runners.load_client.job import LoadResult, RequestRecord, Speculation
 
 
@@ -22,7 +23,11 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def level_measurement(
-    concurrency: int, wall_s: float, records: Sequence[RequestRecord], speculation: Speculation | None
+    concurrency: int,
+    wall_s: float,
+    records: Sequence[RequestRecord],
+    speculation: Speculation | None,
+    limits: Sequence[Limit] = (),
 ) -> LevelMeasurement:
     """Return the figures of a level whose requests were all served whole.
 
@@ -44,6 +49,9 @@ def level_measurement(
         verify_steps_per_s=passes / decode_s if decode_s else 0.0,
         acceptance_length=acceptance_length,
         acceptance_per_position=_per_position(speculation),
+        e2e_ms=_latency([record.total_ms for record in records]),
+        requests_per_s=len(records) / wall_s,
+        goodput=goodput_of([_answered(record) for record in records], wall_s, limits),
     )
 
 
@@ -73,6 +81,15 @@ def measurement_of(result: LoadResult) -> Measurement:
         outputs=result.outputs,
         extra={"load_client_cpu_share": result.own_cpu_share},
         stopped=result.stopped,
+    )
+
+
+def _answered(record: RequestRecord) -> Answered:
+    return Answered(
+        ttft_ms=record.ttft_ms or record.total_ms,
+        tpot_ms=_time_per_output_token_ms(record),
+        e2e_ms=record.total_ms,
+        output_tokens=record.output_tokens,
     )
 
 

@@ -15,6 +15,10 @@ DEFAULT_PROMPT_TOKENS = 256
 DEFAULT_OUTPUT_TOKENS = 128
 DEFAULT_ROUNDS = 4
 """Requests of a level that names no number of them, for each request in flight."""
+DEFAULT_ARRIVALS = 128
+"""Requests of a level at which requests arrive by themselves, where no number is named."""
+MOST_WARMUPS = 16
+"""Warm-up requests of such a level."""
 
 
 class LoadJob(Frozen):
@@ -33,6 +37,8 @@ class LoadJob(Frozen):
     dataset: str | None = None
     """JSONL file of prompts, each line with `prompt` (text) or `input_ids`, and perhaps `output_tokens`; None to draw
     token ids from the workload's seed."""
+    longest_tokens: int | None = Field(default=None, ge=2)
+    """Most tokens of a prompt and its answer together that the server takes; longer drawn prompts are cut."""
     ignore_eos: bool = True
     """True: every request generates its full length, so that all trials do the same work."""
     warmup_requests: int | None = Field(default=None, ge=0)
@@ -55,8 +61,16 @@ class LoadJob(Frozen):
         return self.workload.output_tokens or DEFAULT_OUTPUT_TOKENS
 
     def num_requests(self, concurrency: int) -> int:
-        """Return how many requests of a level are counted: never fewer than are in flight."""
+        """Return how many requests of a level are counted: never fewer than are kept in flight."""
+        if self.workload.arrival_per_s is not None:
+            return self.workload.requests or DEFAULT_ARRIVALS
         return max(self.workload.requests or DEFAULT_ROUNDS * concurrency, concurrency)
+
+    def num_warmups(self, concurrency: int) -> int:
+        """Return how many requests are sent before a level and not counted."""
+        if self.warmup_requests is not None:
+            return self.warmup_requests
+        return concurrency if self.workload.arrival_per_s is None else min(concurrency, MOST_WARMUPS)
 
 
 class RequestRecord(Frozen):
@@ -66,7 +80,7 @@ class RequestRecord(Frozen):
     index: int
     """Place in its level's order, from 0: the same index is the same prompt in every trial."""
     sent_ms: float
-    """When it was sent, from the start of its level."""
+    """When it was sent, from the start of its level; where requests arrive by themselves, when it was to be sent."""
     prompt_tokens: int | None = None
     """Length of the prompt by the server's count, where it gives one."""
     output_tokens: int = 0

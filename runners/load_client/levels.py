@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -36,14 +37,16 @@ async def serve_prompts(
     concurrency: int,
     prompts: Sequence[Prompt],
     watch: EarlyStop | None = None,
+    arrivals: Sequence[float] | None = None,
 ) -> Served:
     """Send the prompts in order, `concurrency` at a time, each as soon as another has ended.
 
+    With `arrivals`, seconds from the beginning, each is sent when it is due, or late where that many are in flight.
     Once `watch` has seen enough, what is in flight is given up and left out of the records.
     """
     served = Served()
     began_at, began_cpu = clock(), time.thread_time()
-    waiting = enumerate(prompts)
+    waiting = zip(itertools.count(), prompts, arrivals or itertools.repeat(None), strict=False)
     workers = [
         asyncio.create_task(_work(session, job, endpoint, concurrency, waiting, began_at, served, watch))
         for _ in range(min(concurrency, len(prompts)))
@@ -69,7 +72,7 @@ async def _work(
     job: LoadJob,
     endpoint: Endpoint,
     concurrency: int,
-    waiting: Iterator[tuple[int, Prompt]],
+    waiting: Iterator[tuple[int, Prompt, float | None]],
     level_began_at: float,
     served: Served,
     watch: EarlyStop | None,
@@ -79,9 +82,18 @@ async def _work(
     Raises:
         AnswerError: a request failed; its record is kept.
     """
-    for index, prompt in waiting:
+    for index, prompt, due in waiting:
+        due_at = None if due is None else level_began_at + due
+        if due_at is not None:
+            await asyncio.sleep(max(0.0, due_at - clock()))
         answer, error = await exchange(
-            session, job.base_url, endpoint, prompt, ignore_eos=job.ignore_eos, timeout_s=job.request_timeout_s
+            session,
+            job.base_url,
+            endpoint,
+            prompt,
+            ignore_eos=job.ignore_eos,
+            timeout_s=job.request_timeout_s,
+            due_at=due_at,
         )
         words = None if error is None else " ".join(str(error).split())
         record = answer.record(concurrency, index, level_began_at, clock(), words)

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import aiohttp
 
+from runners.contract import LevelMeasurement
 from runners.early_stop import EarlyStop
+from runners.load_client.arrivals import arrival_times
 from runners.load_client.counters import (
     Counters,
     counters_after,
@@ -24,9 +26,10 @@ from runners.load_client.counters import (
 from runners.load_client.endpoints import Endpoint, endpoint_of
 from runners.load_client.exchange import TRAFFIC, open_session
 from runners.load_client.figures import level_measurement
-from runners.load_client.job import LevelLoad, LoadJob, LoadResult, RequestRecord
+from runners.load_client.job import LevelLoad, LoadJob, LoadResult, RequestRecord, Speculation
 from runners.load_client.levels import Served, serve_prompts
 from runners.load_client.prompts import Prompt, prompts
+from runners.load_client.steady import steady_measurement
 
 OUTPUT_TOKENS_KEPT = 64
 """Greedy tokens of each request kept for the comparison with the baseline's."""
@@ -133,7 +136,8 @@ async def _level(
     """Serve one level and add it to the load; return its problem if it has one."""
     base_url = load.job.base_url
     before = await counters_after(session, base_url, load.at_start, load.sent_tokens)
-    served = await serve_prompts(session, load.job, endpoint, concurrency, counted, load.watch)
+    arrivals = arrival_times(load.job, concurrency, len(counted))
+    served = await serve_prompts(session, load.job, endpoint, concurrency, counted, load.watch, arrivals)
     load.wall_s, load.cpu_s = load.wall_s + served.wall_s, load.cpu_s + served.cpu_s
     _write_records(load.job, served.records)
     if served.problem is not None:
@@ -141,7 +145,7 @@ async def _level(
     output_tokens = _tokens(served.records)
     load.sent_tokens += output_tokens
     after = await counters_after(session, base_url, before, output_tokens)
-    level = _level_load(concurrency, served, before, after)
+    level = _level_load(load.job, concurrency, served, before, after)
     load.levels.append(level)
     if concurrency == min(load.job.workload.concurrency) and not served.is_ended_early:
         load.first_records = served.records
@@ -149,13 +153,18 @@ async def _level(
         load.notes.append(
             f"level {concurrency}: {output_tokens} tokens came and the server counted {level.server_output_tokens}"
         )
+    if level.measurement.dropped_requests:
+        load.notes.append(
+            f"level {concurrency}: the first {level.measurement.dropped_requests} requests "
+            f"({level.measurement.dropped_s:.1f} s) were clearly slower than the rest and are left out as its warm-up"
+        )
     rate = level.measurement.output_tok_per_s
     end = ", and clearly slower: the rest is not sent" if served.is_ended_early else ""
     load.say(f"level {concurrency}: {level.num_requests} requests, {output_tokens} tokens, {rate:.1f} tok/s{end}")
     return None
 
 
-def _level_load(concurrency: int, served: Served, before: Counters, after: Counters) -> LevelLoad:
+def _level_load(job: LoadJob, concurrency: int, served: Served, before: Counters, after: Counters) -> LevelLoad:
     # A request's own counts are exact; the counters include whatever else was served meanwhile.
     speculation = speculation_of(served.records) or speculation_between(before, after)
     return LevelLoad(
@@ -165,15 +174,16 @@ def _level_load(concurrency: int, served: Served, before: Counters, after: Count
         output_tokens=_tokens(served.records),
         server_output_tokens=growth(before.generated_tokens, after.generated_tokens),
         speculation=speculation,
-        measurement=level_measurement(concurrency, _span_s(concurrency, served), served.records, speculation),
+        measurement=_measured(job, concurrency, served, speculation),
     )
 
 
-def _span_s(concurrency: int, served: Served) -> float:
-    """Return the time in which the records' tokens came; without that of requests which were given up half-way."""
-    return (
-        sum(each.total_ms for each in served.records) / 1000 / concurrency if served.is_ended_early else served.wall_s
-    )
+def _measured(job: LoadJob, concurrency: int, served: Served, speculation: Speculation | None) -> LevelMeasurement:
+    limits = job.workload.slo
+    if served.is_ended_early:  # its time is that of the requests that count, without those given up half-way
+        span_s = sum(record.total_ms for record in served.records) / 1000 / concurrency
+        return level_measurement(concurrency, span_s, served.records, speculation, limits)
+    return steady_measurement(concurrency, served.wall_s, served.records, speculation, limits)
 
 
 def _tokens(records: Sequence[RequestRecord]) -> int:

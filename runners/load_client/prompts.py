@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from runners.load_client.job import LoadJob
+from runners.load_client.lengths import BUILT_IN
 from search_spaces import SpecificationError, json_lines, parsed, read_text
 
 EDGE = 20
@@ -62,7 +64,7 @@ def prompts(job: LoadJob) -> Iterator[tuple[int, list[Prompt], list[Prompt]]]:
     taken = 0
     dealt: dict[int, tuple[list[Prompt], list[Prompt]]] = {}
     for concurrency in sorted(job.workload.levels):
-        warmups = concurrency if job.warmup_requests is None else job.warmup_requests
+        warmups = job.num_warmups(concurrency)
         wanted = warmups + job.num_requests(concurrency)
         if rows is None:
             drawn = [_drawn(job, concurrency, index) for index in range(-warmups, wanted - warmups)]
@@ -77,16 +79,31 @@ def prompts(job: LoadJob) -> Iterator[tuple[int, list[Prompt], list[Prompt]]]:
 def _drawn(job: LoadJob, concurrency: int, index: int) -> Prompt:
     """Return a prompt that depends on its level and place alone, so that another level more or less changes nothing."""
     source = random.Random(f"{job.workload.seed}/{concurrency}/{index}")  # noqa: S311 (a workload, not a secret)
+    if job.workload.lengths is not None:
+        length, answer = BUILT_IN[job.workload.lengths].draw(source)
+        return Prompt(output_tokens=answer, input_ids=_ids(job, source, _fitting(job, length, answer)))
     length = source.randint(min(job.shortest_prompt_tokens or job.prompt_tokens, job.prompt_tokens), job.prompt_tokens)
+    return Prompt(output_tokens=job.output_tokens, input_ids=_ids(job, source, length))
+
+
+def _ids(job: LoadJob, source: random.Random, length: int) -> tuple[int, ...]:
     edge = max(1, job.vocabulary_size // EDGE)
-    ids = tuple(source.randrange(edge, job.vocabulary_size - edge) for _ in range(length))
-    return Prompt(output_tokens=job.output_tokens, input_ids=ids)
+    return tuple(source.randrange(edge, job.vocabulary_size - edge) for _ in range(length))
+
+
+def _fitting(job: LoadJob, prompt_tokens: int, output_tokens: int) -> int:
+    """Return the length of a prompt that leaves room for its answer."""
+    room = prompt_tokens if job.longest_tokens is None else job.longest_tokens - output_tokens
+    return max(1, min(prompt_tokens, room))
 
 
 def _shuffled_rows(job: LoadJob) -> list[Prompt] | None:
     if job.dataset is None:
         return None
-    rows = read_dataset(Path(job.dataset), job.output_tokens)
+    path, known = Path(job.dataset), job.workload.dataset_sha256
+    if known is not None and digest_of(path) != known:
+        raise DatasetError(f"dataset {path}: it has changed since the study began; begin a new study for it")
+    rows = read_dataset(path, job.output_tokens)
     random.Random(job.workload.seed).shuffle(rows)  # noqa: S311 (a workload, not a secret)
     return rows
 
@@ -105,6 +122,18 @@ def read_dataset(path: Path, output_tokens: int) -> list[Prompt]:
     if not found:
         raise DatasetError(f"dataset: {path}:1: no prompts; each line needs `prompt` or `input_ids`")
     return found
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a dataset.
+
+    Raises:
+        DatasetError: the file cannot be read.
+    """
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise DatasetError(f"dataset {path}: {error.strerror}; give a readable JSONL file") from error
 
 
 def _rows(path: Path, text: str) -> Iterator[_Line]:

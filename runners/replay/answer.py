@@ -24,10 +24,10 @@ from runners.contract import (
     RunRecord,
     TrialRequest,
 )
-from runners.replay.within_launch import SimulatedLoad
+from runners.replay.within_launch import SimulatedLoad, with_latencies
 from search_spaces import Assignment, NodeModel, assignment_key
-from search_spaces.node_answers import PHASES, Figures
-from search_spaces.node_parts import NoOp, PlantedFailure
+from search_spaces.node_answers import Figures
+from search_spaces.node_parts import PHASES, NoOp, PlantedFailure
 from search_spaces.node_table import RecordedFailure
 
 EXCERPT_LINES = 60
@@ -47,7 +47,7 @@ class Answer:
 
 def answer(node: NodeModel, request: TrialRequest) -> Answer:
     """Return the record of a launch at the request's rung (without the path of a log), and its log."""
-    rung = "probe" if request.rung is Rung.PROBE else "full"
+    rung = request.rung.value
     effective, no_ops = node.answers.resolved(request.assignment)
     seconds = node.clock.healthy(effective, rung)
     failure = _failure(node, request, effective, rung)
@@ -56,6 +56,8 @@ def answer(node: NodeModel, request: TrialRequest) -> Answer:
         return _failed(node, request, failure, node.clock.until(failure, seconds, PHASES), proofs)
     if rung == "probe":
         return _answered(node, request, seconds, proofs, probe=_probe(node, request, effective))
+    if rung == "dummy":
+        return _answered(node, request, seconds, proofs)
     measurement = _measurement(node, request, effective)
     rates = [level.output_tok_per_s for level in measurement.levels]
     workload = request.workload
@@ -96,7 +98,10 @@ def _measurement(node: NodeModel, request: TrialRequest, effective: Assignment) 
     for concurrency in request.workload.concurrency:
         figures = node.answers.figures(effective, concurrency)
         of_requests = math.exp(offsets.gauss(0.0, model.request_sd / math.sqrt(max(num_requests, concurrency))))
-        levels.append(_level(node, figures, launch * of_requests))
+        level = _level(node, figures, launch * of_requests)
+        levels.append(
+            with_latencies(level, request.workload, node.file, noise(node, request, f"latency {concurrency}"))
+        )
         calls.append(figures.us_per_call / launch)
     return Measurement(
         levels=tuple(levels),
@@ -156,7 +161,10 @@ def _answered(
 ) -> Answer:
     log = (_first_line(node, request), *_phase_lines(seconds), *_no_op_lines(proofs), ending_line(None))
     record = log_record(node.name, Exit(code=0), Phase.STOP, seconds, log, proofs)
-    return Answer(record.model_copy(update={"measurement": measurement, "probe": probe}), log)
+    return Answer(
+        record.model_copy(update={"measurement": measurement, "probe": probe, "passed": request.rung is Rung.DUMMY}),
+        log,
+    )
 
 
 def _failed(

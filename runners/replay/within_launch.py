@@ -8,7 +8,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runners.early_stop import EarlyStop
+from runners.goodput import Answered, goodput_of
 from runners.measured import Latency, LevelMeasurement, Measurement, StopRule
+from runners.workload import Workload
+from search_spaces.node_model import NodeFile
+
+
+def with_latencies(
+    level: LevelMeasurement, workload: Workload, node: NodeFile, source: random.Random
+) -> LevelMeasurement:
+    """Return a level with the time to the end of a request, its requests a second, and what of it meets the limits."""
+    number = max(workload.requests or node.durations.requests, level.concurrency)
+    tokens = workload.output_tokens or node.durations.output_tokens
+    slowness = [math.exp(source.gauss(0.0, node.noise.request_sd)) for _ in range(number)]
+    answered = [
+        Answered(
+            ttft_ms=level.ttft_ms.p50 * each,
+            tpot_ms=level.tpot_ms.p50 * each,
+            e2e_ms=(level.ttft_ms.p50 + (tokens - 1) * level.tpot_ms.p50) * each,
+            output_tokens=tokens,
+        )
+        for each in slowness
+    ]
+    e2e_ms = level.ttft_ms.p50 + (tokens - 1) * level.tpot_ms.p50
+    wall_s = number * tokens / level.output_tok_per_s
+    return level.model_copy(
+        update={
+            "e2e_ms": Latency(p50=e2e_ms, p99=e2e_ms * level.tpot_ms.p99 / level.tpot_ms.p50),
+            "requests_per_s": number / wall_s,
+            "goodput": goodput_of(answered, wall_s, workload.slo),
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,17 @@ from click.testing import CliRunner
 from agent.cli.main import main
 from agent.errors import NodeUnusableError, UsageError
 from agent.home import Home
-from agent.interference import FLAG, Interference, interference, known, measure, parallel_problem, remember
+from agent.interference import (
+    FLAG,
+    Interference,
+    check_parallel,
+    interference,
+    known,
+    measure,
+    parallel_problem,
+    remember,
+)
 from agent.interference_run import gpus_of, objectives, request_of_test
-from agent.studies import check_parallel
 from runners import EngineSettings, Exit, Latency, LevelMeasurement, Measurement, Phase, RunRecord
 
 WHEN = datetime(2026, 11, 29, tzinfo=UTC)
@@ -55,6 +63,12 @@ def test_a_neighbour_that_takes_nothing_is_allowed() -> None:
 def test_too_few_rounds_do_not_show_that_it_is_harmless() -> None:
     """An interval wider than the noise is no proof."""
     assert not node(0.0, noise=0.05, rounds=2).is_within_noise
+
+
+def test_on_a_restless_node_a_harmful_neighbour_does_not_pass_for_noise() -> None:
+    """Other work disturbs launches there already: that is no leave to disturb them more."""
+    found = node(0.3, noise=0.5, rounds=200)
+    assert found.noise > 0.3 and not found.is_within_noise
 
 
 def test_alone_and_side_by_side_take_turns_in_a_drawn_order() -> None:

@@ -30,6 +30,7 @@ from agent.classify import classify
 from runners import Deadlines, RunRecord, TrialRequest
 from runners.ports import free_port
 from runners.processes import read_bytes
+from runners.shared_memory import SHM_ROOT
 from runners.vllm_runner import VllmRunner
 from tests.engines.launches import ENDLESS, engine_request, is_serving, left_behind, process_of, shared_memory_names
 from tests.support.waiting import wait_until
@@ -184,7 +185,7 @@ def end(kind: str, engine: Path, folder: Path) -> End:
     os.environ["TMPDIR"] = str(temporary)  # launches make their folders in here, so that nobody else's are counted
     request, record = KINDS[kind](engine, folder / "artifacts")
     failure = classify(record).failure
-    left = left_behind(request, record, before)
+    left = left_behind(request.cookie, record, before)
     left += [f"folder {path}" for path in sorted(temporary.iterdir())]
     left += [f"socket {path}" for path in sockets_in(record.env.get("TMPDIR", ""))]
     return End(kind, record.exit.cause, failure.reason.value if failure else "measured", record.wall_s, tuple(left))
@@ -195,6 +196,12 @@ def sockets_in(folder: str) -> list[str]:
     table = (read_bytes("/proc/net/unix") or b"").decode(errors="replace").splitlines()[1:]
     names = [line.split()[-1] for line in table if len(line.split()) > 7]
     return [name for name in names if folder and name.startswith(folder)]
+
+
+def is_still_there(left: str) -> bool:
+    """False for a segment that went away later: a program that runs beside this one removed it, so it was its own."""
+    kind, _, name = left.partition("shared memory ")
+    return bool(kind) or (SHM_ROOT / name).exists()
 
 
 def spread(values: Iterable[float]) -> str:
@@ -245,7 +252,7 @@ def ends(given: tuple[Path, Path | None], launches: int) -> None:
         of_kind = [each for each in found if each.kind == kind]
         outcomes = ", ".join(sorted({f"{each.cause}: {each.reason}" for each in of_kind}))
         click.echo(f"{kind}: {len(of_kind)} launches, {outcomes}; wall {spread(each.wall_s for each in of_kind)}")
-    left = Counter(text.split()[0] for each in found for text in each.left)
+    left = Counter(text.split()[0] for each in found for text in each.left if is_still_there(text))
     click.echo(f"{len(found)} launches in a row; left behind: {dict(left) or 'nothing'}")
 
 

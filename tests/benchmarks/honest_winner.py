@@ -7,7 +7,8 @@ Nodes are models with their launch-to-launch noise replaced. Regret is the share
 winner misses: of the best of the whole space, and of the best that the study launched at all, which is as much as
 repeats can find. The same studies are judged by the best single run as well. With --null, the nodes are such that
 nothing beats the baseline: every assignment that works is worth the same, so each gain that is declared is false.
-With --into, studies that are in the file already are not run again.
+With --walk, the node has no failures and a random walk around the best launch stands in for the search: what is left is
+the declaration, at a tenth of the cost. With --into, studies that are in the file already are not run again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import random
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -24,10 +26,11 @@ from pathlib import Path
 
 from agent.propose.history import History
 from agent.propose.standing import Standing
-from agent.store.trial import Kind
+from agent.store.trial import Kind, Work
 from agent.summary import summarise
 from agent.verdict import Verdict
-from search_spaces import NodeModel, load_node, true_value
+from runners import Rung
+from search_spaces import Assignment, NodeModel, assignment_key, load_node, true_value
 from search_spaces.node_best import best
 from search_spaces.node_generator import generate
 from search_spaces.node_loader import shipped_nodes
@@ -35,6 +38,10 @@ from tests.support.modelled_study import ModelledStudy
 
 BUDGET = 40
 NOISES = (0.05, 0.10, 0.20)
+Job = tuple[str, float, int, int, bool]
+"""Node, noise, seed, budget, whether a walk stands in for the search."""
+NEAR = 3
+"""Best launches around which the walk steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,8 @@ class Run:
     noise: float
     seed: int
     budget: int
+    walks: bool
+    """Whether a walk stood in for the search."""
     regret: dict[str, float]
     """Rule → regret against the best of the space."""
     among: dict[str, float]
@@ -60,6 +69,11 @@ class Run:
     repeating: float
     """Share of the node time that repeats took."""
 
+    @property
+    def job(self) -> Job:
+        """What it was run for."""
+        return self.node, self.noise, self.seed, self.budget, self.walks
+
 
 def main() -> None:
     """Print the tables."""
@@ -69,16 +83,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--null", type=int, default=0, help="instead: so many generated nodes without any gain")
     parser.add_argument("--budget", type=int, default=BUDGET)
+    parser.add_argument("--walk", action="store_true", help="a random walk instead of the search")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--into", type=Path, help="JSON lines of the studies")
     given = parser.parse_args()
     names = [f"null-{seed}" for seed in range(given.null)] or given.nodes or list(shipped_nodes())
     seeds = 1 if given.null else given.seeds
     known = _read(given.into) if given.into else {}
-    jobs = [(name, noise, seed, given.budget) for seed in range(seeds) for name in names for noise in given.noise]
+    jobs = [
+        (name, noise, seed, given.budget, given.walk)
+        for seed in range(seeds)
+        for name in names
+        for noise in given.noise
+    ]
     with Pool(given.workers) as pool:
         for found in pool.imap_unordered(_job, [job for job in jobs if job not in known]):
-            known[found.node, found.noise, found.seed, found.budget] = found
+            known[found.job] = found
             if given.into:
                 with given.into.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(asdict(found)) + "\n")
@@ -87,25 +107,27 @@ def main() -> None:
     print(_table(runs))
 
 
-def _job(job: tuple[str, float, int, int]) -> Run:
+def _job(job: Job) -> Run:
     return run(*job)
 
 
-def _read(path: Path) -> dict[tuple[str, float, int, int], Run]:
+def _read(path: Path) -> dict[Job, Run]:
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     runs = [Run(**json.loads(line)) for line in lines]
-    return {(each.node, each.noise, each.seed, each.budget): each for each in runs}
+    return {each.job: each for each in runs}
 
 
-def run(name: str, noise: float, seed: int, budget: int) -> Run:
+def run(name: str, noise: float, seed: int, budget: int, walks: bool = False) -> Run:
     """Run one study and judge its end by every rule."""
-    node = node_of(name, noise)
+    node = node_of(name, noise, walks)
     study = ModelledStudy(node=node, budget=budget, seed=seed)
+    if walks:
+        walk(study, budget - int(study.settings.contender_share * budget))
     study.run()
     history = study.history()
     summary = summarise(history, "study")
     declared = {"declared": history.measured and summary.best and summary.best.first.work.key, **_rules(history)}
-    top = _top(name)
+    top = _top(name, walks)
     launched = max((_true(history, key) for key in history.measured), default=0.0)
     found = summary.comparison
     winner, baseline = declared["declared"], history.baseline_key
@@ -118,6 +140,7 @@ def run(name: str, noise: float, seed: int, budget: int) -> Run:
         noise=noise,
         seed=seed,
         budget=budget,
+        walks=walks,
         regret={rule: 1 - (_true(history, key) / top if key else 0.0) for rule, key in declared.items()},
         among={rule: 1 - (_true(history, key) / launched if key else 0.0) for rule, key in declared.items()},
         verdict=summary.verdict,
@@ -149,21 +172,55 @@ def _true(history: History, key: str) -> float:
     return true_value(node, history.measured[key]) or 0.0
 
 
+def walk(study: ModelledStudy, launches: int) -> None:
+    """Launch the default, the baseline twice, and then steps of one or two values from one of the best so far."""
+    rng, space, facts = random.Random(f"walk/{study.node.name}/{study.seed}"), study.space, study.facts
+    default = space.normalise(space.default_on(facts), facts)
+    plain = space.normalise({**default, **space.baseline}, facts)
+    done = {assignment_key(default): _launch(study, default, Kind.DEFAULT)}
+    done[assignment_key(plain)] = _launch(study, plain, Kind.BASELINE)
+    study.launch(study.trials[-1].work.again(Kind.REPEAT, 0, "the baseline again"))
+    points = {assignment_key(default): default, assignment_key(plain): plain}
+    while len(study.trials) < launches:
+        start = points[rng.choice(sorted(done, key=lambda key: -done[key])[:NEAR])]
+        for _ in range(rng.choice((1, 2))):
+            start = rng.choice(list(space.single_changes(start)))
+        point = space.normalise(start, facts)
+        key = assignment_key(point)
+        if key not in points and space.violation(point, facts) is None:
+            points[key], done[key] = point, _launch(study, point, Kind.SEARCH)
+
+
+def _launch(study: ModelledStudy, point: Assignment, kind: Kind) -> float:
+    study.launch(Work(kind=kind, rung=Rung.FULL, requested=point, resolved=point))
+    outcome = study.trials[-1].outcome
+    assert outcome is not None and outcome.value is not None
+    return outcome.value
+
+
 @lru_cache(maxsize=8)
-def node_of(name: str, noise: float) -> NodeModel:
-    """Return a node with this noise: shipped, generated (its seed as name) or without any gain (`null-` and a seed)."""
+def node_of(name: str, noise: float, harmless: bool = False) -> NodeModel:
+    """Return a node with this noise: shipped, generated (its seed as name) or without any gain (`null-` and a seed).
+
+    Args:
+        name: The node.
+        noise: Standard deviation from launch to launch, as a share.
+        harmless: Whether nothing fails there, and nothing is silently replaced.
+    """
     seed = name.removeprefix("null-")
     node = generate(int(seed), "small") if seed.isdigit() else load_node(name)
     assert isinstance(node, NodeModel)
     update: dict[str, object] = {"noise": node.file.noise.model_copy(update={"launch_sd": noise})}
+    if harmless:
+        update |= {"failures": (), "no_ops": ()}
     if name.startswith("null-"):
         update["performance"] = node.file.performance.model_copy(update={"effects": (), "draft": None})
     return NodeModel(node.file.model_copy(update=update), node.space)
 
 
 @lru_cache(maxsize=64)
-def _top(name: str) -> float:
-    found = best(node_of(name, 0.05))
+def _top(name: str, harmless: bool) -> float:
+    found = best(node_of(name, 0.05, harmless))
     assert found is not None, f"nothing works on {name}"
     return found.value
 

@@ -13,6 +13,7 @@ from agent.reasons import Reason
 from runners import EngineSettings, Rung, Runner, RunRecord, TrialRequest, Workload
 from runners.cookies import find_processes
 from runners.replay_runner import ReplayRunner
+from runners.rungs import rungs_of
 from runners.torch_runner import TorchRunner
 from search_spaces import Assignment, load_space
 from tests.support.synthetic_engine import ProcessSyntheticEngine, SyntheticEngine
@@ -106,3 +107,22 @@ def test_resolving_twice_changes_nothing(runner: Runner) -> None:
     assert {rewrite.parameter for rewrite in first.rewrites} == {
         name for name, value in first.assignment.items() if value != {**WORKS, "expert_parallel": True}[name]
     }
+
+
+@without_nccl
+def test_every_rung_tells_what_works_from_what_does_not(runner: Runner, tmp_path: Path) -> None:
+    """Those without figures say that they passed; none but the top measures a load."""
+    settings = request_for(WORKS, tmp_path).settings
+    rungs = rungs_of(runner, settings)
+    assert rungs == tuple(sorted(rungs, key=list(Rung).index))
+    assert rungs[-1] is Rung.FULL
+    for number, rung in enumerate(rungs):
+        requests = [
+            request_for(point, tmp_path, rung, 2 * number + index) for index, point in enumerate((WORKS, FAILS))
+        ]
+        passed, failed = runner.run_probes(requests) if rung is Rung.PROBE else map(runner.run, requests)
+        assert classify(passed).kind is OutcomeKind.MEASURED
+        assert classify(failed).kind is OutcomeKind.FAILED
+        assert (passed.measurement is not None) == (rung is Rung.FULL)
+        assert passed.passed == (rung in (Rung.RESOLVE, Rung.DUMMY))
+        assert not failed.passed

@@ -97,9 +97,9 @@ def is_serving(request: TrialRequest) -> bool:
     return path.exists() and '"serve"' in path.read_text(encoding="utf-8")
 
 
-def left_behind(request: TrialRequest, record: RunRecord, shared_memory_before: set[str]) -> list[str]:
+def left_behind(cookie: str, record: RunRecord, shared_memory_before: set[str]) -> list[str]:
     """Return what there still is of a launch that is over, by looking for it, whatever the record says."""
-    left = [f"process {key.pid}" for key in find_with_descendants(request.cookie)]
+    left = [f"process {key.pid}" for key in find_with_descendants(cookie)]
     temp_dir = record.env.get("TMPDIR")
     if temp_dir and Path(temp_dir).exists():
         left.append(f"folder {temp_dir}")

@@ -4,7 +4,6 @@ target    two-layer Llama of 1024 tokens, random weights
 near      the target with noise on its weights: a draft that is often right
 foreign   a draft with another vocabulary: the engine has to refuse it
 corrupt   the target with half of its weights' file cut off
-odd       three attention heads, which two ranks cannot share
 
 PYTHON is that of the engine: it has transformers.
 """
@@ -35,16 +34,16 @@ def tokenizer(vocabulary: int) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=table, model_max_length=LONGEST, **names)
 
 
-def llama(vocabulary: int = VOCABULARY, layers: int = 2, heads: int = 4) -> LlamaForCausalLM:
+def llama(vocabulary: int = VOCABULARY, layers: int = 2) -> LlamaForCausalLM:
     """Return a Llama with seeded random weights."""
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=vocabulary,
-        hidden_size=32 * heads,
-        intermediate_size=64 * heads,
+        hidden_size=128,
+        intermediate_size=256,
         num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=heads if heads % 2 else heads // 2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
         head_dim=32,
         max_position_embeddings=LONGEST,
         bos_token_id=1,
@@ -76,7 +75,6 @@ def main(folder: Path) -> None:
     save(llama(), folder / "target")
     save(with_noise(llama()), folder / "near")
     save(llama(vocabulary=2 * VOCABULARY, layers=1), folder / "foreign")
-    save(llama(heads=3), folder / "odd")
     shutil.copytree(folder / "target", folder / "corrupt")
     weights = folder / "corrupt" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])

@@ -16,6 +16,7 @@ from agent.classify import classify
 from agent.outcome import Failure
 from agent.reasons import Reason
 from runners import Deadlines, Phase, RunRecord, TrialRequest
+from runners.ports import free_port
 from runners.vllm_runner import VllmRunner
 from tests.engines.conftest import InstalledEngine
 from tests.engines.launches import (
@@ -45,11 +46,11 @@ def run(request: TrialRequest, runner: VllmRunner | None = None) -> Ended:
     """Run a launch to its end and check that nothing of it is left."""
     before = shared_memory_names()
     record = (runner or VllmRunner()).run(request)
-    assert left_behind(request, record, before) == []
+    assert left_behind(request.cookie, record, before) == []
     return Ended(record, classify(record).failure)
 
 
-def run_and_act(request: TrialRequest, act: Callable[[], None]) -> Ended:
+def run_and_act(request: TrialRequest, act: Callable[[], None], runner: VllmRunner | None = None) -> Ended:
     """Run a launch and do something once it serves."""
     errors: list[str] = []
 
@@ -62,7 +63,7 @@ def run_and_act(request: TrialRequest, act: Callable[[], None]) -> Ended:
 
     thread = threading.Thread(target=wait_and_act)
     thread.start()
-    ended = run(request)
+    ended = run(request, runner)
     thread.join()
     assert errors == []
     return ended
@@ -73,16 +74,44 @@ def run_and_strike(request: TrialRequest, role: str, number: int) -> Ended:
     return run_and_act(request, lambda: os.kill(wait_until(lambda: process_of(request.cookie, role)), number))
 
 
-def test_a_healthy_server_is_measured(vllm: InstalledEngine, tmp_path: Path) -> None:
-    request, addresses = engine_request(vllm.python, vllm.models / "target", tmp_path), set[str]()
-    ended = run_and_act(request, lambda: addresses.update(listening_addresses(request.cookie)))
+@dataclass(frozen=True)
+class Served:
+    """A launch that was served at its second port, since the first one was taken; what several tests look at."""
+
+    ended: Ended
+    addresses: set[str]
+    """Where its processes listened while it served."""
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def served(vllm: InstalledEngine, tmp_path_factory: pytest.TempPathFactory) -> Served:
+    """One healthy server."""
+    folder, addresses = tmp_path_factory.mktemp("served"), set[str]()
+    request = engine_request(vllm.python, vllm.models / "target", folder)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = iter((int(taken.getsockname()[1]), free_port()))
+        runner = VllmRunner(lambda distances: next(ports))
+        ended = run_and_act(request, lambda: addresses.update(listening_addresses(request.cookie)), runner)
+    return Served(ended, addresses, folder)
+
+
+def test_a_healthy_server_is_measured(served: Served) -> None:
+    ended = served.ended
     assert ended.failure is None
     assert ended.record.measurement is not None
-    assert addresses == {LOOPBACK}, "nothing of a launch listens to the network"
     assert [level.concurrency for level in ended.record.measurement.levels] == [1, 4]
     assert all(len(row) == 32 for row in ended.record.measurement.outputs)
     assert {Phase.INIT_DISTRIBUTED, Phase.LOAD_WEIGHTS, Phase.ALLOC_KV, Phase.READY} <= ended.record.phase_s.keys()
     assert ended.record.exit.requested
+
+
+def test_nothing_of_a_launch_listens_to_the_network(served: Served) -> None:
+    assert served.addresses == {LOOPBACK}
+
+
+def test_a_port_that_is_taken_is_tried_again_elsewhere(served: Served) -> None:
+    assert "Address already in use" in (served.folder / "engine.attempt-1.log").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("role", ["leader", "engine core", "worker"])
@@ -109,33 +138,9 @@ def test_a_stopped_worker_is_a_hang_with_its_stacks(vllm: InstalledEngine, tmp_p
     assert "vllm" in stacks and "File " in stacks, "the Python stacks of the processes that could still write them"
 
 
-def test_a_port_that_is_taken_is_tried_again_elsewhere(vllm: InstalledEngine, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        ports = iter((int(taken.getsockname()[1]), 28_997))
-        request = engine_request(vllm.python, vllm.models / "target", tmp_path)
-        ended = run(request, VllmRunner(lambda distances: next(ports)))
-    assert ended.failure is None
-    assert "Address already in use" in (tmp_path / "engine.attempt-1.log").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("model", "tp", "options", "reason"),
-    [
-        pytest.param("corrupt", 1, {}, Reason.MODEL_LOAD, id="corrupt weights"),
-        pytest.param("target", 1, {"speculative-config": "foreign"}, Reason.DRAFT_MISMATCH, id="wrong draft"),
-        pytest.param("odd", 2, {}, Reason.CONFIG_INVALID, id="three heads on two ranks"),
-    ],
-)
-def test_what_cannot_start_is_classified_by_its_root(
-    model: str, tp: int, options: dict[str, str], reason: Reason, vllm: InstalledEngine, tmp_path: Path
-) -> None:
-    written = {name: speculation(vllm.models / text) for name, text in options.items()}
-    ended = run(engine_request(vllm.python, vllm.models / model, tmp_path, tp=tp, options=written))
+def test_what_cannot_start_is_classified_by_its_root(vllm: InstalledEngine, tmp_path: Path) -> None:
+    """A wrong draft and ranks that do not share the heads are launches of the study."""
+    ended = run(engine_request(vllm.python, vllm.models / "corrupt", tmp_path))
     assert ended.failure is not None
-    assert ended.failure.reason is reason
+    assert ended.failure.reason is Reason.MODEL_LOAD
     assert ended.record.phase in (Phase.SPAWN, Phase.INIT_DISTRIBUTED, Phase.LOAD_WEIGHTS)
-
-
-def speculation(draft: Path) -> str:
-    """Return the engine's option for a draft model."""
-    return f'{{"method": "draft_model", "model": "{draft}", "num_speculative_tokens": 3}}'

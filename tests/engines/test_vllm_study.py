@@ -21,10 +21,10 @@ from agent.store.study_store import ASKED, BUDGET, StudyStore
 from agent.store.trial import Trial
 from agent.studies import node_facts
 from agent.summary import summarise
-from runners import EngineSettings, Workload
+from runners import EngineSettings, Phase, Workload
 from search_spaces import Scalar, SearchSpace, load_space
 from tests.engines.conftest import InstalledEngine
-from tests.engines.launches import OPTIONS, TWO_RANKS, VARIABLES
+from tests.engines.launches import OPTIONS, TWO_RANKS, VARIABLES, left_behind, shared_memory_names
 
 LAUNCHES = 8
 SPACE = Path(__file__).with_name("vllm_cpu.yaml")
@@ -73,6 +73,20 @@ def reasons(trials: Sequence[Trial]) -> set[Reason | None]:
     return {trial.outcome.failure.reason if trial.outcome and trial.outcome.failure else None for trial in trials}
 
 
+def phases(trials: Sequence[Trial]) -> set[Phase]:
+    """Return how far the launches came."""
+    return {trial.record.phase for trial in trials if trial.record}
+
+
+def left_of(trial: Trial) -> list[str]:
+    """Return the processes and folders that there still are of a launch of the study, by looking for them.
+
+    What is new in /dev/shm after so many minutes may be anybody's.
+    """
+    assert trial.record is not None
+    return left_behind(trial.cookie, trial.record, shared_memory_names())
+
+
 @pytest.mark.timeout(900)
 def test_eight_launches_find_what_works_and_why_the_rest_does_not(vllm: InstalledEngine, tmp_path: Path) -> None:
     """Seven assignments are asked for, as with `agent try`; the last launch is the search's own choice."""
@@ -88,10 +102,14 @@ def test_eight_launches_find_what_works_and_why_the_rest_does_not(vllm: Installe
     ]
     ended, store = run_study(vllm, tmp_path, asked)
     trials = store.trials()
+    assert [left for trial in trials for left in left_of(trial)] == []
     assert (ended.stop.why, len(trials)) == ("the budget is spent", LAUNCHES)
     assert reasons(with_values(trials, draft_model=foreign)) == {Reason.DRAFT_MISMATCH}
     assert reasons(with_values(trials, speculative_method="suffix")) == {Reason.MISSING_DEPENDENCY}
     assert reasons(with_values(trials, tensor_parallel_size=3)) == {Reason.CONFIG_INVALID}
+    assert phases([trial for trial in trials if trial.is_failed]) <= {
+        *(Phase.SPAWN, Phase.INIT_DISTRIBUTED, Phase.LOAD_WEIGHTS)
+    }
     assert sum(trial.is_measured for trial in trials) >= 4
     found = {condition for each in ended.history.atlas.dead_ends for condition in map(str, each.conditions)}
     assert {f"draft_model = {foreign}", "speculative_method = suffix", "tensor_parallel_size = 3"} <= found

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter, chart
+from agent.deadends.claims import RUNG_ORDER
 from agent.deadends.dead_end import DeadEndState
-from agent.deadends.evidence import RUNG_ORDER
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
 from agent.store.trial import Kind, Trial

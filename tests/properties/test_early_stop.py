@@ -6,13 +6,22 @@ import math
 
 import pytest
 
+from agent.deadends.charter import chart
+from agent.deadends.refutations import with_refutations
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose.improve import Improvement
+from agent.reasons import Reason
+from agent.recorded import recorded_lines
 from agent.spread import Spread
 from agent.summary import summarise
+from runners import Rung
 from search_spaces import NodeModel
+from tests.support.lives import split, two_failures
 from tests.support.modelled_study import ModelledStudy
+from tests.support.planted import FACTS, small_space
 from tests.support.small_node import small_node
+from tests.support.stores import manifest
+from tests.support.strategies import numbered
 
 BUDGET = 16
 KNOWN = Spread(variance=0.01**2, freedom=20)
@@ -71,16 +80,33 @@ def test_what_was_stopped_is_no_dead_end_and_is_not_launched_again(undisturbed: 
     assert len(keys) == len(set(keys))
 
 
+def test_what_was_stopped_refutes_the_dead_end_that_it_lies_in() -> None:
+    """It works, however slowly: the map must not go on saying that it cannot."""
+    space = small_space()
+    atlas = chart(*split(numbered(two_failures(space, Reason.ASSERTION))), space, FACTS)
+    (found,) = atlas.confirmed
+    point = {**found.observed, "graph": 2}
+    (trial,) = numbered([(point, Rung.FULL, Outcome(kind=OutcomeKind.SLOWER, value=1.0))])
+    assert trial.outcome is not None
+    assert with_refutations(trial.outcome, trial, atlas, space).refutes == (found,)
+
+
+def test_what_was_stopped_is_left_out_of_a_recorded_table(undisturbed: ModelledStudy) -> None:
+    """A replay would take a part of a load for the whole of it."""
+    described = manifest().model_copy(update={"space": undisturbed.space, "facts": undisturbed.facts})
+    whole = sum(trial.counts and not trial.is_slower for trial in undisturbed.trials)
+    assert len(list(recorded_lines(described, undisturbed.trials))) == whole + 1  # and the line of the table itself
+
+
 def test_what_was_stopped_is_evidence_of_a_low_objective_and_never_the_best(undisturbed: ModelledStudy) -> None:
     """The surrogate expects about its partial value there; it is ranked nowhere and repeated never."""
     history = undisturbed.history()
     assert history.slower
+    improvement = Improvement(history)
     for key, (point, value) in history.slower.items():
         assert key not in history.values and key not in history.ranking
-        assert key not in Improvement(history).expected_ranking()
-        (expected,) = (
-            Improvement(history)._surrogate.expect([point], Improvement(history)._communication.effects([point])).mean
-        )
+        assert key not in improvement.expected_ranking()
+        (expected,) = improvement._surrogate.expect([point], improvement._known([point])).mean
         assert expected == pytest.approx(math.log(value), abs=0.25)
     best = summarise(history, "study").best
     assert best is not None and all(

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.deadends.charter import Charter, chart
+from agent.deadends.claims import RUNG_ORDER
 from agent.deadends.dead_end import DeadEnd, DeadEndState, EscapeState
-from agent.deadends.evidence import RUNG_ORDER
 from agent.deadends.inheritance import Ancestor, inherit
 from agent.outcome import Outcome
 from agent.propose.history import History

@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.spread import Spread, spread_of
 from agent.verdict import (
     EARLY_LEVEL,
     Comparison,
-    Spread,
     Verdict,
     comparisons,
     critical_value,
     interval_of_mean,
-    spread_of,
 )
 
 TIMES = 1500
@@ -159,15 +158,15 @@ def test_without_a_repeat_nothing_is_claimed() -> None:
     assert comparisons([100.0], {"a": [200.0]}) == {}
     assert comparisons([], {"a": [200.0, 201.0]}) == {}
     assert comparisons([100.0, 101.0], {"a": []}) == {}
-    assert spread_of([[1.0], [2.0]]) == Spread(0.0, 0)
-    assert interval_of_mean([5.0], Spread(0.0, 0)) == (0.0, math.inf)
+    unknown = spread_of([[1.0], [2.0]])
+    assert interval_of_mean([5.0], unknown) == (0.0, math.inf)
     with pytest.raises(ValueError, match="needs a value"):
-        interval_of_mean([], Spread(0.1, 3))
+        interval_of_mean([], Spread(variance=0.01, freedom=3))
 
 
 def comparison(low: float, high: float) -> Comparison:
     """Return a comparison with this interval."""
-    return Comparison(math.sqrt(low * high), low, high, 0.95, 1, 3, 2, Spread(0.04, 5))
+    return Comparison(math.sqrt(low * high), low, high, 0.95, 1, 3, 2, Spread(variance=0.0016, freedom=5))
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,14 @@ HOLDING = "tests.support.failing_engines:HoldingEngine"
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[RayPool]:
-    """A local Ray of our own."""
-    pool = RayPool(num_cpus=2)
-    pool.start()
-    yield pool
-    pool.stop()
+    """A local Ray of our own, in the environment of somebody who switched its authentication off for another one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        pool = RayPool(num_cpus=2)
+        pool.start()
+        yield pool
+        pool.stop()
+        assert os.environ["RAY_AUTH_MODE"] == "disabled"
 
 
 def request_for(engine: str, folder: Path, trial: int = 0, **environment: str) -> TrialRequest:
@@ -87,17 +90,29 @@ def test_more_ranks_than_the_cluster_has_is_said_at_once(pool: RayPool) -> None:
         pool.require(EngineSettings(engine=SYNTHETIC, num_ranks=64, device="cpu"))
 
 
-def test_a_client_without_the_token_is_refused(pool: RayPool, tmp_path: Path) -> None:
-    """Ray's sockets do not keep to the loopback interface, so its token authentication has to stay on."""
+@pytest.mark.parametrize(
+    "variables",
+    [{"RAY_AUTH_TOKEN": "0" * 64}, {"RAY_AUTH_MODE": "disabled"}],
+    ids=["wrong token", "no token"],
+)
+def test_a_client_without_the_token_is_refused(pool: RayPool, tmp_path: Path, variables: dict[str, str]) -> None:
+    """Ray's sockets do not keep to the loopback interface, and whoever may talk to them runs code."""
     import ray
 
     address = ray.get_runtime_context().gcs_address
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     code = f"import ray; ray.init(address={address!r}, logging_level='ERROR')"
-    stranger = {**environment, "RAY_AUTH_TOKEN": "0" * 64}
+    stranger = {**environment, "HOME": str(tmp_path), **variables}
     refused = subprocess.run([sys.executable, "-c", code], env=stranger, capture_output=True, text=True, check=False)
     assert refused.returncode != 0
     assert "authenticat" in (refused.stdout + refused.stderr).lower()
+
+
+def test_the_token_is_drawn_for_this_process(pool: RayPool) -> None:
+    """Not the one that Ray keeps in a file for all clusters of a user."""
+    assert len(os.environ["RAY_AUTH_TOKEN"]) == 64
+    kept = Path.home() / ".ray" / "auth_token"
+    assert not kept.exists() or kept.read_text(encoding="utf-8").strip() != os.environ["RAY_AUTH_TOKEN"]
 
 
 def _workers() -> list[int]:

@@ -10,9 +10,8 @@ import pytest
 
 from runners import Phase, Rung
 from search_spaces import best, cause, true_value
-from search_spaces.node_answers import PHASES
 from search_spaces.node_generator import generate, random_assignments
-from search_spaces.node_parts import Wanted
+from search_spaces.node_parts import PHASES, Wanted
 from tests.support.small_node import small_data, small_node
 
 BASE = {"backend": "a", "draft": 2, "graph": 8, "expert": False}

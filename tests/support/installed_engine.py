@@ -27,12 +27,16 @@ def add(parser):
             parser.add_argument("--" + name, nargs=nargs, choices=choices or None)
     return parser
 """
-SGLANG_ARGS = "class ServerArgs:\n    add_cli_args = staticmethod(add)\n"
+SGLANG_ARGS = "class ServerArgs:\n    add_cli_args = staticmethod(add)\n" + Path(__file__).with_name(
+    "stub_sglang_arguments.py"
+).read_text(encoding="utf-8")
 SGLANG_VARIABLES = "Envs = type('Envs', (), dict.fromkeys(RECORDED['variables'], 0))\n"
 VLLM_FILES = {
     "utils/argparse_utils.py": "import argparse\nFlexibleArgumentParser = argparse.ArgumentParser\n",
     "entrypoints/openai/cli_args.py": (2, "make_arg_parser = add\n"),
     "envs.py": (0, "environment_variables = RECORDED['variables']\n"),
+    "engine/arg_utils.py": Path(__file__).with_name("stub_vllm_arguments.py").read_text(encoding="utf-8"),
+    "usage/usage_lib.py": "class UsageContext:\n    OPENAI_API_SERVER = 'server'\n",
 }
 
 

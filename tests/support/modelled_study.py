@@ -8,6 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from agent.classify import classify
+from agent.goals import OUTPUT, Goal
+from agent.judge import scored
 from agent.outcome import Outcome
 from agent.settings import StudySettings
 from agent.store.trial import Trial
@@ -38,6 +40,7 @@ class ModelledStudy(SimulatedStudy):
     runner: Runner = field(init=False)
     node: NodeModel = field(kw_only=True)
     stops_early: bool = field(default=True, kw_only=True)
+    goals: tuple[Goal, ...] = field(default=(OUTPUT,), kw_only=True)
 
     def __post_init__(self) -> None:
         self.truth, self.runner = Truth(self.node.space), ModelledRunner(self.node)
@@ -66,6 +69,7 @@ class ModelledStudy(SimulatedStudy):
             seed=self.seed,
             workload=Workload(seed=self.seed),
             stop_early=self.stops_early,
+            goals=self.goals,
         )
 
     def answer(self, trial: Trial, before: int) -> tuple[Outcome, RunRecord]:
@@ -83,13 +87,14 @@ class ModelledStudy(SimulatedStudy):
             environment={},
             artifact_dir="/nowhere",
         )
-        return judged(self.node, request)
+        outcome, record = judged(self.node, request)
+        return scored(outcome, record, self.goals), record
 
 
 def judged(node: NodeModel, request: TrialRequest) -> tuple[Outcome, RunRecord]:
     """Return what a modelled launch comes to."""
     found = answer(node, request)
-    if found.record.measurement or found.record.probe:
+    if found.record.measurement or found.record.probe or found.record.passed:
         return classify(found.record), found.record
     names = tuple({**node.space.env_names, **node.space.flag_names}.items())
     end = found.record.model_copy(update={"phase_s": {}, "wall_s": 0.0, "excerpt": (), "effects": ()})

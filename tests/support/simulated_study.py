@@ -90,15 +90,16 @@ class SimulatedStudy:
 
     def history(self) -> History:
         """Return the study as the proposer sees it."""
-        trials, probes = tuple(self.trials), tuple(self.probes)
+        trials, companion = tuple(self.trials), tuple(self.probes)
         return History(
             settings=self.settings,
             space=self.space,
             facts=self.facts,
             runner=self.runner,
             trials=trials,
-            probes=probes,
-            atlas=self._charter.chart(trials, probes, self.forgotten),
+            probes=tuple(each for each in companion if each.work.rung is Rung.PROBE),
+            checks=tuple(each for each in companion if each.work.rung is not Rung.PROBE),
+            atlas=self._charter.chart(trials, companion, self.forgotten),
             budget=self.budget,
             asked=self.asked,
             rechecks=self.rechecks,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.classify import OUTPUTS_DIFFER, check_outputs, wrong_output
+from agent.classify import OUTPUTS_DIFFER, check_outputs, own_agreement, wrong_output
 from agent.reasons import Policy, Reason
 from runners import Measurement
 
@@ -77,6 +77,8 @@ def test_a_baseline_that_disagrees_with_itself_asks_no_more_of_others() -> None:
     assert wrong_output(candidate, [steady, unsteady]) is None
     assert wrong_output(rows(2), [steady, unsteady]) is not None
     assert wrong_output(candidate, [steady, steady]) is not None
+    assert own_agreement([steady, unsteady]) == pytest.approx(0.9)
+    assert own_agreement([steady]) is None
 
 
 def test_the_nearest_launch_of_the_baseline_counts() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from click.testing import Result
@@ -79,3 +80,45 @@ def test_the_tracking_server_holds_no_secret(leaky: Search) -> None:
     assert {path: found for path in files if (found := leaked(path.read_text(errors="replace")))} == {}
     with closing(sqlite3.connect(leaky.home / "mlflow.db")) as database:
         assert leaked("\n".join(database.iterdump())) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--env", "HF_TOKENsesame-word"],
+        ["--env", "a b=sesame-word"],
+        ["--env", "PLAIN=sesame-word", "--env", "PLAIN=other"],
+        ["--option", "api-key=sesame-word", "--option", "api-key=other"],
+        ["--tracking-uri", "http://me:sesame-word@127.0.0.1:1"],
+        ["--storage", "postgresql://me:sesame-word@127.0.0.1:1/x"],
+        ["--storage", "nonsense://me:sesame-word@host"],
+        ["--ray-address", "ray://me:sesame-word@127.0.0.1:1"],
+        ["--base-cmd", "vllm --api-key sesame-word"],
+        ["--base-cmd", "HF_TOKEN=sesame-word vllm serve x | tee log"],
+        ["--model", "https://me:sesame-word@host/a/b/c"],
+        ["--name", "api_key=sesame-word"],
+        ["--spec", "/no/such/HF_TOKEN=sesame-word"],
+    ],
+    ids=lambda words: " ".join(words)[:40],
+)
+def test_a_message_repeats_no_secret(invoke: Callable[..., Result], tmp_path: Path, words: list[str]) -> None:
+    """What is refused may hold one: it was typed in the wrong place, or without its name."""
+    replayed = ("--engine", "replay", "--node", "pcie8-blackwell-cuda128")
+    node = () if {"--base-cmd", "--model"} & set(words) else replayed
+    result = invoke("search", "--dry-run", *node, "--home", str(tmp_path), *words)
+    assert result.exit_code in (2, 4), result.output
+    assert "sesame-word" not in result.output
+
+
+def test_a_specification_s_secret_is_not_repeated(invoke: Callable[..., Result], tmp_path: Path) -> None:
+    """Neither a variable's value nor what stands under a wrong key."""
+    spec = tmp_path / "study.yaml"
+    for text in (
+        "environment: {HF_TOKEN: [sesame-word]}\n",
+        "environment: {'a b': sesame-word}\n",
+        "api_key: sesame-word\n",
+    ):
+        spec.write_text(text, encoding="utf-8")
+        result = invoke("search", "--dry-run", "--spec", str(spec), "--home", str(tmp_path / "home"))
+        assert result.exit_code == 2, result.output
+        assert "sesame-word" not in result.output

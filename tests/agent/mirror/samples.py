@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.mirror import StudySnapshot
-from agent.outcome import Failure, Outcome, OutcomeKind
+from agent.outcome import Failure, Outcome, OutcomeKind, OutputCheck
 from agent.reasons import Policy, Reason
 from agent.store.trial import Kind, Trial, Work
 from runners import (
@@ -23,6 +23,7 @@ from runners import (
     RunRecord,
     StoppedEarly,
 )
+from runners.goodput import Goodput
 from tests.support.lives import dead_ends_of, two_failures
 from tests.support.planted import small_space
 
@@ -49,6 +50,13 @@ def measurement(scale: float = 1.0) -> Measurement:
             verify_steps_per_s=50.0,
             acceptance_length=2.5,
             acceptance_per_position=(0.9 / concurrency, 0.5 / concurrency),
+            e2e_ms=Latency(p50=90.0, p99=120.0),
+            requests_per_s=3.0 * concurrency,
+            goodput=Goodput(
+                requests_per_s=2.0 * concurrency, output_tok_per_s=60.0 * concurrency, within={"ttft_ms": 0.7}
+            ),
+            dropped_requests=2,
+            dropped_s=0.4,
         )
         for concurrency in (8, 1)
     )
@@ -64,7 +72,9 @@ def trial(number: int, *, study: str = "s", kind: Kind = Kind.SEARCH, **more: An
         "work": work,
         "started_at": started,
         "closed_at": started + timedelta(seconds=30),
-        "outcome": Outcome(kind=OutcomeKind.MEASURED, value=280.0 + number),
+        "outcome": Outcome(
+            kind=OutcomeKind.MEASURED, value=280.0 + number, output=OutputCheck(agreement=1.0, needed=0.99)
+        ),
         "record": record(measurement=measurement()),
         "facts": FACTS,
     }
@@ -100,6 +110,13 @@ def refuting(item: Trial) -> Trial:
     (found,) = dead_ends_of(two_failures(small_space(), Reason.ASSERTION), small_space())
     assert item.outcome is not None
     return item.model_copy(update={"outcome": item.outcome.model_copy(update={"refutes": (found,)})})
+
+
+def weighed(item: Trial) -> Trial:
+    """The trial as one of a study with several goals."""
+    assert item.outcome is not None
+    figures = {"output_tok_per_s": 100.0, "tpot_ms_p50@8": 9.0}
+    return item.model_copy(update={"outcome": item.outcome.model_copy(update={"figures": figures})})
 
 
 def probe(number: int, *, study: str = "s") -> Trial:
@@ -140,7 +157,7 @@ def rich(study: str, folder: Path) -> StudySnapshot:
     trials = (
         with_files(trial(0, study=study, kind=Kind.BASELINE), folder / "0"),
         with_files(failed(1, study=study), folder / "1"),
-        refuting(rewritten(2, study=study)),
+        weighed(refuting(rewritten(2, study=study))),
         trial(3, study=study, outcome=slower, record=partial, epoch=1),
         trial(4, study=study, outcome=interrupted, record=None),
     )

@@ -40,7 +40,7 @@ def test_the_effect_of_a_nearby_draft_length_is_known_without_a_launch(name: str
     """Acceptance by position and the baseline's step say it within the noise."""
     study, default = launched(name)
     drafting = Drafting(study.history())
-    assert drafting.parameter == parameter
+    assert drafting.is_known
     here = drafting.effects([default])[0]
     assert here.value == 0.0 and here.doubts == (0.0,)
     for length in study.space.parameters[parameter].domain:

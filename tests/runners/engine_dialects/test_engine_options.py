@@ -131,3 +131,14 @@ def test_the_recorded_lists_know_what_came_and_went() -> None:
     assert recorded("sglang", "0.5.19").option("cuda-graph-max-bs") is not None
     assert recorded("sglang", "0.5.20").option("cuda-graph-max-bs") is None
     assert recorded("vllm", "0.29.0").option("all2all-backend") is not None
+
+
+def test_what_an_engine_leaves_in_its_temporary_folder_is_removed(installation: Installation, tmp_path: Path) -> None:
+    """Importing torch's compiler makes a folder there."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    leaving = "import pathlib, tempfile\npathlib.Path(tempfile.gettempdir(), 'torchinductor_me').mkdir()\n"
+    (installation.package / "srt" / "server_args.py").write_text(leaving + SERVER_ARGS)
+    installation.environment = {**installation.environment, "TMPDIR": str(place)}
+    assert "model-path" in installation.ask().options
+    assert list(place.iterdir()) == []

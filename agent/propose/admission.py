@@ -1,0 +1,71 @@
+"""What keeps a piece of work from being run: the map, a cheaper rung, or that it was run already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent.store.trial import Kind, Work
+from runners import Rung
+from search_spaces import Scalar
+
+if TYPE_CHECKING:
+    from agent.propose.history import History
+
+ATTEMPTS = 3
+"""Launches of the same work that may end by the harness's own fault before it is given up."""
+CLOSED_ALREADY = "closed already"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A candidate that lies in a dead end."""
+
+    dead_end: str
+    """Id of the dead end."""
+    rung: Rung
+    key: str
+    """Key of the assignment."""
+
+
+def why_not(history: History, work: Work) -> str | None:
+    """Return why a piece of work must not or need not be run, or None; what the map rules out is noted."""
+    atlas, point = history.atlas, work.resolved
+    dead_end = atlas.match_confirmed(point, work.about) if work.about else atlas.match(point)
+    if dead_end is not None:
+        history.refusals.append(Refusal(dead_end.id, work.rung, work.key))
+        return dead_end.id
+    is_recheck = atlas.find(work.about) is not None  # whether the dead end, and so the cheaper rung, is right
+    if not is_recheck and (why := kept_below(history, point, work.rung)) is not None:
+        return why
+    closed = history.identities
+    if work.kind is Kind.PROBE:
+        closed = history.closed_probes if work.rung is Rung.PROBE else history.checked
+    if work.identity in closed or work.asked_identity in closed:
+        return CLOSED_ALREADY
+    return "interrupted three times" if history.interruptions[work.identity] >= ATTEMPTS else None
+
+
+def kept_below(history: History, point: Mapping[str, Scalar], rung: Rung) -> str | None:
+    """Return why a cheaper rung keeps an assignment from this one, or None: it failed there, or is being asked.
+
+    What failed as a probe is the map's matter: a probe sees a part of an assignment.
+    """
+    for lower in history.rungs:
+        if lower is rung:
+            break
+        if lower is not Rung.PROBE and history.memory.failed(lower, point) is not None:
+            return f"failed at the {lower.value} rung"
+    return "being asked at a cheaper rung" if rung is Rung.FULL and history.memory.is_asked(point) else None
+
+
+def still_locked(history: History) -> frozenset[tuple[str, str]]:
+    """Return the locked values that no escape has opened: a launch or probe of theirs that passed would have."""
+    parameters = history.space.parameters
+    locked = {(name, repr(value)) for name, each in parameters.items() for value in each.locked}
+    passed = (trial for trial in (*history.trials, *history.probes) if trial.works) if locked else ()
+    for trial in passed:
+        visible = history.space.probe_parameters if trial.work.rung is Rung.PROBE else parameters
+        locked -= {(name, repr(trial.work.resolved[name])) for name in visible}
+    return frozenset(locked)

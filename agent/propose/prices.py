@@ -1,0 +1,54 @@
+"""What the rungs cost in launches, and how much of the node's time is left for those below the top."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+from agent.propose.history import History
+from agent.store.trial import Trial
+from runners import Rung
+
+USUAL = {Rung.RESOLVE: 1 / 256, Rung.PROBE: 0.15, Rung.DUMMY: 0.25, Rung.FULL: 1.0}
+"""A rung's duration as a share of a launch's, before enough trials tell."""
+LOWEST = {Rung.RESOLVE: 1 / 1024, Rung.PROBE: 1 / 64, Rung.DUMMY: 1 / 64, Rung.FULL: 1.0}
+"""The least that is believed."""
+ENOUGH = {Rung.RESOLVE: 2, Rung.PROBE: 4, Rung.DUMMY: 1, Rung.FULL: 1}
+"""Trials after which their median is believed."""
+UNBOUNDED = 1000
+"""Room where nothing is launched in full: the share of node time is one of launches."""
+
+
+def price(history: History, rung: Rung) -> float:
+    """Return what a rung costs in launches, to the next power of two, so that timing noise changes no proposal."""
+    ran = (trial for trial in _at(history, rung) if trial.counts and not trial.is_not_probed)
+    own = [trial.record.wall_s for trial in ran if trial.record]
+    launches = [trial.record.wall_s for trial in history.trials if trial.is_measured and trial.record]
+    if len(own) < ENOUGH[rung] or not launches or min(*own, *launches) <= 0.0:
+        return USUAL[rung]
+    ratio = statistics.median(own) / statistics.median(launches)
+    return min(max(2.0 ** round(math.log2(ratio)), LOWEST[rung]), 1.0)
+
+
+def room(history: History, rung: Rung) -> int:
+    """Return how many more trials of a rung may run: those below the top together take a bounded share of node time."""
+    if Rung.FULL not in history.rungs:
+        return UNBOUNDED
+    allowed = history.settings.probe_share * history.budget
+    others = sum(_number(history, other) * price(history, other) for other in _below(rung))
+    return int((allowed - others) / price(history, rung)) - _number(history, rung)
+
+
+def _below(rung: Rung) -> list[Rung]:
+    return [other for other in (Rung.RESOLVE, Rung.PROBE, Rung.DUMMY) if other is not rung]
+
+
+def _number(history: History, rung: Rung) -> int:
+    """Return how many trials of a rung are closed or in flight; a probe that is repeated counts once."""
+    if rung is Rung.PROBE:
+        return len(history.probed) - sum(probe.is_not_probed for probe in history.probes)
+    return sum(trial.counts or not trial.is_closed for trial in _at(history, rung))
+
+
+def _at(history: History, rung: Rung) -> list[Trial]:
+    return [trial for trial in (*history.probes, *history.checks) if trial.work.rung is rung]
