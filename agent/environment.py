@@ -6,10 +6,13 @@ engine, the files of the model. A changed kernel or host name is noted, since no
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from agent.errors import UsageError
+from agent.errors import NodeUnusableError, UsageError
 from agent.reasons import REASONS
 from agent.server import SERVERS
 from agent.store.manifest import Manifest
@@ -27,6 +30,7 @@ HARMLESS = frozenset({"compiler.gcc", "memory_bytes"})
 """Although some reason depends on them: a compiler's patch release, a few MiB more or less of a virtual machine."""
 RELEVANT = (MEASURED_ON | set(FILES) | {name for row in REASONS.values() for name in row.facts}) - HARMLESS
 
+FACTS_TIMEOUT_S = 120
 Collect = Callable[[tuple[str, ...]], Mapping[str, object]]
 """Folders that hold the engine's packages → the facts of this node."""
 
@@ -37,6 +41,19 @@ class Changes:
 
     relevant: tuple[str, ...]
     noted: tuple[str, ...]
+
+
+def collected_facts(paths: tuple[str, ...] = ()) -> dict[str, object]:
+    """Return the facts of this node, its software as those folders hold it (by default, as this Python does)."""
+    command = [sys.executable, "-m", "runners.node_facts", *paths]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FACTS_TIMEOUT_S, check=True)
+        facts: dict[str, object] = json.loads(done.stdout)
+    except subprocess.CalledProcessError as error:
+        raise NodeUnusableError(f"the node's facts cannot be read: {error.stderr.strip()[-500:]}") from error
+    except (subprocess.TimeoutExpired, ValueError) as error:
+        raise NodeUnusableError(f"the node's facts cannot be read: {error}") from error
+    return facts
 
 
 def file_facts(settings: Mapping[str, object]) -> dict[str, object]:

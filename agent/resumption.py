@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from agent.environment import Collect, compare, facts_now, refusal
+from agent.environment import Collect, collected_facts, compare, facts_now, refusal
 from agent.errors import UsageError
 from agent.home import Home
 from agent.session import ChangedEnvironment
 from agent.store.opening import open_storage
 from agent.store.study_store import StudyStore, study_names
-from agent.studies import collected_facts, open_study
+from agent.studies import open_study
 from agent.wishes import read_wishes
 from runners.engine_dialects import EngineNotUsableError
 

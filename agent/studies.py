@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +13,7 @@ from agent.asked_space import asked_space
 from agent.asked_workload import asked_goals, asked_workload
 from agent.classify.user_rules import UserRule
 from agent.deadends.dead_end import DeadEndState
-from agent.environment import file_facts
+from agent.environment import collected_facts, file_facts
 from agent.errors import NodeUnusableError, UsageError
 from agent.heritage import inherited_by, inherited_spread
 from agent.home import Home, check_stored_name
@@ -47,7 +44,6 @@ if TYPE_CHECKING:
 
 CPU_RANKS = 2
 """Ranks on a node without a GPU: the fewest that have something to exchange."""
-FACTS_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,19 +181,6 @@ def node_facts(spec: StudySpec, server: Server | None = None) -> dict[str, objec
     ranks = spec.tp or (server.num_ranks if server else None) or (num_gpus if device == "cuda" else CPU_RANKS)
     ours = {"device": device, "num_ranks": ranks, "engine_version": f"{spec.engine} (torch {facts.get('torch')})"}
     return {**facts, **ours, **(server.facts if server else {})}
-
-
-def collected_facts(paths: tuple[str, ...] = ()) -> dict[str, object]:
-    """Return the facts of this node, its software as those folders hold it (by default, as this Python does)."""
-    command = [sys.executable, "-m", "runners.node_facts", *paths]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=FACTS_TIMEOUT_S, check=True)
-        facts: dict[str, object] = json.loads(done.stdout)
-    except subprocess.CalledProcessError as error:
-        raise NodeUnusableError(f"the node's facts cannot be read: {error.stderr.strip()[-500:]}") from error
-    except (subprocess.TimeoutExpired, ValueError) as error:
-        raise NodeUnusableError(f"the node's facts cannot be read: {error}") from error
-    return facts
 
 
 def engine_settings(
