@@ -163,7 +163,9 @@ class ServerRunner(ABC):
 
     def _resolve(self, request: TrialRequest, started: float) -> RunRecord:
         try:
-            command = self.server_command(request, self.usual_port)
+            acceptance = simulated_acceptance(request)
+            command = self.server_command(acceptance.request, self.usual_port)
+            command = acceptance.applied_to(command, self.name)
             words = engine_words(request.options, accepted_options(self.name, request.settings.python))
         except (ValueError, EngineNotUsableError) as error:
             return _refused(request, str(error), started)

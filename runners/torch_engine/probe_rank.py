@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 import traceback
 from typing import Any
@@ -64,6 +65,17 @@ def _build(
     raise NotProbedError("; ".join(notes))
 
 
+_OF_THE_ENGINE = re.compile(r"(?i)\b(?:group|parallel state|environment) is not initiali[sz]ed")
+
+
+def needs_the_engine(error: Exception) -> bool:
+    """Whether a class only missed what its engine makes before it (SGLang 0.5.16: "world group is not initialized").
+
+    That says nothing about whether the engine itself can use it.
+    """
+    return _OF_THE_ENGINE.search(str(error)) is not None
+
+
 def _package_collectives(
     name: str, width: int, group: dist.ProcessGroup, device: torch.device, notes: list[str]
 ) -> Collectives | None:
@@ -73,6 +85,8 @@ def _package_collectives(
     try:
         communicator = found(group=extra_group("gloo"), device=device)
     except Exception as error:
+        if needs_the_engine(error):
+            raise NotProbedError(f"{where} wants to be set up by its engine ({error})") from error
         if not wiring.swallows_errors:
             raise
         traceback.print_exc()

@@ -36,14 +36,25 @@ def session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
 
 
 def resolved(
-    engine: str, folder: Path, options: Mapping[str, Scalar], variables: Mapping[str, str] | None = None
+    engine: str,
+    folder: Path,
+    options: Mapping[str, Scalar],
+    variables: Mapping[str, str] | None = None,
+    fixed: Mapping[str, Scalar] | None = None,
 ) -> RunRecord:
     """Resolve one launch of an engine that only seems to be installed."""
     python = folder / "engine" / "bin" / "python"
     if not python.exists():
         install_engine(folder / "engine", engine, VERSIONS[engine])
         make_model(folder / "model", num_hidden_layers=2)
-    settings = EngineSettings(engine=engine, num_ranks=1, device="cpu", python=str(python), model=str(folder / "model"))
+    settings = EngineSettings(
+        engine=engine,
+        num_ranks=1,
+        device="cpu",
+        python=str(python),
+        model=str(folder / "model"),
+        options=dict(fixed or {}),
+    )
     request = make_request(
         folder / "trial",
         rung=Rung.RESOLVE,
@@ -116,6 +127,11 @@ def test_sglang_shows_what_it_forces(tmp_path: Path) -> None:
     assert record.passed, record.excerpt
     assert record.shown is not None
     assert record.shown.options["speculative-num-draft-tokens"] == 5
+
+
+def test_what_the_study_says_to_us_is_not_said_to_the_engine(tmp_path: Path) -> None:
+    record = resolved("sglang", tmp_path, {"speculative-algorithm": "EAGLE3"}, fixed={"simulate_acceptance": 2.5})
+    assert record.passed, record.excerpt
 
 
 def test_an_argument_that_the_parser_does_not_know_ends_a_child_with_2(tmp_path: Path) -> None:

@@ -231,6 +231,8 @@ def test_a_communicator_that_raises_is_a_failure_only_where_the_engine_lets_it(t
     site = tmp_path / "site"
     add_communicator(site, "custom_all_reduce_v2", "CustomAllReduceV2", body="raise RuntimeError('no peer access')")
     add_communicator(site, "torch_symm_mem", "TorchSymmMemCommunicator", body="raise KeyError(12)")
+    missing = "raise AssertionError('world group is not initialized')"
+    add_communicator(site, "custom_all_reduce", "CustomAllreduce", body=missing)
     text = (site / "sglang/srt/distributed/device_communicators/torch_symm_mem.py").read_text()
     renamed = text.replace("should_custom_ar", "should_torch_symm_mem_allreduce").replace(
         "custom_all_reduce", "all_reduce"
@@ -241,9 +243,11 @@ def test_a_communicator_that_raises_is_a_failure_only_where_the_engine_lets_it(t
         [
             {"id": "swallowed", "plan": plan("sglang.custom_v2", "gloo")},
             {"id": "raised", "plan": plan("sglang.torch_symm_mem", "gloo")},
+            {"id": "alone", "plan": plan("sglang.custom", "gloo")},
         ],
         site,
     )
+    assert "wants to be set up by its engine" in answers["alone"]["not_probed"]
     assert answers["swallowed"]["ok"] and "no peer access" in answers["swallowed"]["replaced"][0]
     assert not answers["raised"]["ok"] and "KeyError: 12" in answers["raised"]["error"]
 
