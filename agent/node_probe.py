@@ -142,7 +142,10 @@ def probe_node(
     runner = make_runner(store.manifest.settings.engine.engine)
     atlas = Charter(store.manifest.space, store.manifest.facts, ()).chart((), (), frozenset())
     candidates = tuple(candidates_of(history_of(store, runner, atlas, read_wishes(store))))
-    works = {each.work.identity: each.work for each in candidates if each.work is not None}
+    works: dict[str, Work] = {}
+    for each in candidates:
+        if each.work is not None:
+            works.setdefault(each.work.identity, each.work)  # what runs as an earlier one is probed as that
     options = SessionOptions(tracking_uri="", ray_address=plan.spec.ray_address)
     lease, session_id = take_ownership(store, take_over=False), secrets.token_hex(16)
     begin_session(store, session_id)
@@ -184,15 +187,12 @@ def _store(plan: Plan, home: Home, sizes: tuple[int, ...]) -> StudyStore:
 
 
 def candidates_of(history: History) -> Iterator[Candidate]:
-    """Yield every collective with every algorithm and protocol that it can be combined with, then the rest.
+    """Yield every collective alone, then every algorithm and protocol that it can be combined with, then the rest.
 
-    Those of the library alone come first: they need nothing but torch, and take a second or two each.
+    So a short time shows every backend before it shows every setting of one of them.
     """
     seen: set[str] = set()
-    library = list(_of_library(history))
-    first = [point for point in library if library and point[COLLECTIVE] == library[0][COLLECTIVE]]
-    points = [*first, *_of_collectives(history), *library[len(first) :], *_others(history)]
-    for asked in points:
+    for asked in (*_of_collectives(history), *_of_library(history), *_others(history)):
         point = history.space.normalise({**history.default, **asked}, history.facts)
         if any(point[name] != value for name, value in asked.items()):
             continue  # it has no meaning beside the other values
@@ -241,9 +241,10 @@ def found_in(probed: Probed, candidate: Candidate) -> Trial | None:
     """Return the closed probe of a candidate, or None where the time did not reach it."""
     if candidate.work is None:
         return None
-    wanted = candidate.work.asked_identity
-    trials = (each for each in probed.history.probes if each.work.asked_identity == wanted)
-    return next((each for each in trials if each.counts and each.work.rung is Rung.PROBE), None)
+    asked, ran = candidate.work.asked_identity, candidate.work.identity
+    closed = [each for each in probed.history.probes if each.counts and each.work.rung is Rung.PROBE]
+    as_asked = (each for each in closed if each.work.asked_identity == asked)
+    return next(as_asked, next((each for each in closed if each.work.identity == ran), None))
 
 
 def label(candidate: Candidate, history: History) -> Assignment:

@@ -264,6 +264,8 @@ class _Launch:
 
     def _settle_phase(self) -> None:
         """Fix the phase in which the launch was decided: what it logs while being stopped is no progress."""
+        if self._cause == "served" and self._watch.is_ready and not self._phases.has_reached(Phase.READY):
+            self._phases.enter(Phase.READY)  # one completion was all that was asked of it
         if self._cause == "served" and self._measured():
             self._phases.enter(Phase.STOP)
             return

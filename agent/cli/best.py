@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.options import home_option, json_option, storage_option, study_argument
+
+if TYPE_CHECKING:
+    from agent.schedule_report import ScheduleCommands
+    from agent.summary import Arm, StudySummary
 
 FORMS = ("sh", "env", "yaml", "compose", "k8s", "json")
 """Written down here too, since `--help` must not import what writes them."""
@@ -30,7 +35,7 @@ def command(
     from agent.home import Home
     from agent.reading import read_study
     from agent.report import headline, reproduce_command
-    from agent.schedule_report import schedule_commands, schedule_json
+    from agent.schedule_report import schedule_commands
 
     reading = read_study(Home.find(home), study, storage)
     summary = reading.summary
@@ -46,34 +51,7 @@ def command(
     told, manifest = summary.schedule, reading.store.manifest
     commands = None if told is None else schedule_commands(told, reading.history.runner, manifest)
     if as_json:
-        content = {
-            "study": summary.study,
-            "modelled": summary.modelled or None,
-            "simulated_acceptance": summary.simulated_acceptance,
-            "trials": [trial.number for trial in summary.best.trials],
-            "assignment": summary.best.assignment,
-            "values": list(summary.best.values),
-            "mean": summary.best.mean,
-            "unit": "; ".join(goal.unit for goal in summary.goals),
-            "front": [
-                {
-                    "trials": [trial.number for trial in found.arm.trials],
-                    "assignment": found.arm.assignment,
-                    "figures": dict(zip((goal.name for goal in summary.goals), found.figures, strict=True)),
-                    "keeps_limits": found.keeps_limits,
-                }
-                for found in summary.front
-            ],
-            "baseline": list(summary.baseline.values) if summary.baseline else None,
-            "gain": summary.gain,
-            "interval": [found.low, found.high] if (found := summary.comparison) else None,
-            "verdict": summary.verdict,
-            "noise": found.spread.sd if found else None,
-            "drift": asdict(summary.drift) if summary.drift else None,
-            "schedule": schedule_json(summary.schedule, commands) if summary.schedule else None,
-            "command": line,
-        }
-        click.echo(json.dumps(content))
+        click.echo(json.dumps(_as_json(summary, summary.best, line, commands)))
         return
     console = make_console()
     for text in headline(summary)[1:]:
@@ -81,3 +59,36 @@ def command(
     print_command(console, "repeat it with:", line)
     if commands is not None and not summary.modelled:
         print_schedule(commands, console)
+
+
+def _as_json(summary: StudySummary, best: Arm, line: str, commands: ScheduleCommands | None) -> dict[str, object]:
+    from agent.schedule_report import schedule_json
+
+    compared = summary.comparison
+    return {
+        "study": summary.study,
+        "modelled": summary.modelled or None,
+        "simulated_acceptance": summary.simulated_acceptance,
+        "trials": [trial.number for trial in best.trials],
+        "assignment": best.assignment,
+        "values": list(best.values),
+        "mean": best.mean,
+        "unit": "; ".join(goal.unit for goal in summary.goals),
+        "front": [
+            {
+                "trials": [trial.number for trial in found.arm.trials],
+                "assignment": found.arm.assignment,
+                "figures": dict(zip((goal.name for goal in summary.goals), found.figures, strict=True)),
+                "keeps_limits": found.keeps_limits,
+            }
+            for found in summary.front
+        ],
+        "baseline": list(summary.baseline.values) if summary.baseline else None,
+        "gain": summary.gain,
+        "interval": [compared.low, compared.high] if compared else None,
+        "verdict": summary.verdict,
+        "noise": compared.spread.sd if compared else None,
+        "drift": asdict(summary.drift) if summary.drift else None,
+        "schedule": schedule_json(summary.schedule, commands) if summary.schedule else None,
+        "command": line,
+    }

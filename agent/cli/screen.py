@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 
 def make_console() -> Console:
-    """Return a console: coloured and alive on a terminal, plain text elsewhere."""
+    """Return a console: coloured and alive on a terminal, plain text elsewhere and where NO_COLOR is set."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False)
+    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"  # rich itself would keep bold
+    return Console(highlight=False, markup=False, emoji=False, color_system=colours)
 
 
 def print_indented(console: Console, text: str, indent: int = 2) -> None:

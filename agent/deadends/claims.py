@@ -11,7 +11,9 @@ from runners import Phase, Rung
 from search_spaces import SearchSpace
 
 RUNG_ORDER = {rung: index for index, rung in enumerate(Rung)}
-OF_ARGUMENTS = frozenset({Reason.CONFIG_INVALID, Reason.MISSING_DEPENDENCY, Reason.UNSUPPORTED_ARCH})
+OF_ARGUMENTS = frozenset(
+    {Reason.CONFIG_INVALID, Reason.MISSING_DEPENDENCY, Reason.UNSUPPORTED_ARCH, Reason.DRAFT_MISMATCH}
+)
 OF_COLLECTIVES = frozenset(
     {
         Reason.UNSUPPORTED_ARCH,
@@ -24,9 +26,7 @@ OF_COLLECTIVES = frozenset(
         Reason.COLLECTIVE_TIMEOUT,
     }
 )
-OF_THE_ENGINE = (
-    OF_ARGUMENTS | OF_COLLECTIVES | {Reason.ASSERTION, Reason.SERVER_HANG, Reason.PROCESS_KILLED, Reason.DRAFT_MISMATCH}
-)
+OF_THE_ENGINE = OF_ARGUMENTS | OF_COLLECTIVES | {Reason.ASSERTION, Reason.SERVER_HANG, Reason.PROCESS_KILLED}
 """Few layers of made-up weights say nothing about memory, output, weights and acceptance."""
 CLAIMS: Mapping[Rung, frozenset[Reason]] = {
     Rung.RESOLVE: OF_ARGUMENTS,

@@ -164,7 +164,7 @@ def _metrics(trial: Trial) -> list[MetricPoint]:
         points += metric(f"goal.{name}", figure)
     points += metric("wall_s", record.wall_s)
     points += metric("partial_objective", outcome.value) if outcome and trial.is_slower else []
-    points += metric("saved_s", trial.saved_s) if trial.is_slower else []
+    points += metric("saved_s", trial.saved_s) if trial.saved_s else []
     for phase, seconds in record.phase_s.items():
         points += metric(f"phase_s.{phase.value}", seconds)
     return points + _measured(record)

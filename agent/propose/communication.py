@@ -10,7 +10,7 @@ from functools import cached_property
 
 from agent.propose.history import History
 from agent.propose.surrogate import NOTHING, Beforehand, Seen, Surrogate
-from search_spaces import Assignment, assignment_key
+from search_spaces import Assignment
 
 EFFECT, NOISE_SD = 0.3, 0.03
 """Expected size of one value's effect on the communication time and a probe's noise, as shares of it."""
@@ -18,8 +18,6 @@ EFFECT_SD = 0.2
 """Standard deviation of the communication's effect on a step with speculation, as a share of the effect."""
 ELSEWHERE, ELSEWHERE_SD = 0.6, 0.4
 """The effect without speculation and its standard deviation, as shares of that with speculation."""
-COUPLED_SD = 0.15
-"""Standard deviation of what speculation gains with other collectives, where it does not pay with the base's."""
 USUAL_SHARE = 0.4
 """Share of the communication in a step where no launch says how long a step is."""
 
@@ -54,35 +52,6 @@ class Communication:
             else:
                 found.append(Beforehand(effect, (EFFECT_SD * effect, 0.0)))
         return found
-
-    def coupled(self, points: Sequence[Assignment]) -> list[Beforehand]:
-        """Return the doubt whether speculation pays with an assignment's collectives, where it does not at the base.
-
-        Each setting of the collectives that was launched has a doubt of its own; those that were not share one.
-        """
-        if self.history.base is None or not self._base_loses:
-            return [NOTHING] * len(points)
-        found = []
-        for point in points:
-            doubts = [0.0] * (len(self._launched) + 1)
-            if not self._is_baseline(point):
-                doubts[self._launched.get(self._key(point), len(self._launched))] = COUPLED_SD
-            found.append(Beforehand(0.0, tuple(doubts)))
-        return found
-
-    @cached_property
-    def _base_loses(self) -> bool:
-        """Whether the base speculates and the baseline is the faster of the two."""
-        base, baseline = assignment_key(self.history.base or {}), self.history.baseline_key
-        if baseline is None or base == baseline or base not in self.history.measured:
-            return False
-        return self.history.mean(baseline) > self.history.mean(base)
-
-    @cached_property
-    def _launched(self) -> dict[tuple[str, ...], int]:
-        """Settings of the collectives that were launched, numbered."""
-        keys = dict.fromkeys(self._key(point) for point in self.history.measured.values())
-        return {key: number for number, key in enumerate(keys)}
 
     def _is_baseline(self, point: Assignment) -> bool:
         return all(point[name] == value for name, value in self.history.space.baseline.items())

@@ -139,8 +139,7 @@ class Improvement:
         return Drafting(self.history)
 
     def _known(self, points: Sequence[Assignment]) -> list[Beforehand]:
-        communication = self._communication
-        return together(communication.effects(points), communication.coupled(points), self._drafting.effects(points))
+        return together(self._communication.effects(points), self._drafting.effects(points))
 
     @cached_property
     def _surrogate(self) -> Surrogate:

@@ -30,6 +30,7 @@ from agent.classify import classify
 from runners import Deadlines, RunRecord, TrialRequest
 from runners.ports import free_port
 from runners.processes import read_bytes
+from runners.shared_memory import SHM_ROOT
 from runners.vllm_runner import VllmRunner
 from tests.engines.launches import ENDLESS, engine_request, is_serving, left_behind, process_of, shared_memory_names
 from tests.support.waiting import wait_until
@@ -197,6 +198,12 @@ def sockets_in(folder: str) -> list[str]:
     return [name for name in names if folder and name.startswith(folder)]
 
 
+def is_still_there(left: str) -> bool:
+    """False for a segment that went away later: a program that runs beside this one removed it, so it was its own."""
+    kind, _, name = left.partition("shared memory ")
+    return bool(kind) or (SHM_ROOT / name).exists()
+
+
 def spread(values: Iterable[float]) -> str:
     """Return median and largest in seconds."""
     numbers = list(values)
@@ -245,7 +252,7 @@ def ends(given: tuple[Path, Path | None], launches: int) -> None:
         of_kind = [each for each in found if each.kind == kind]
         outcomes = ", ".join(sorted({f"{each.cause}: {each.reason}" for each in of_kind}))
         click.echo(f"{kind}: {len(of_kind)} launches, {outcomes}; wall {spread(each.wall_s for each in of_kind)}")
-    left = Counter(text.split()[0] for each in found for text in each.left)
+    left = Counter(text.split()[0] for each in found for text in each.left if is_still_there(text))
     click.echo(f"{len(found)} launches in a row; left behind: {dict(left) or 'nothing'}")
 
 

@@ -163,7 +163,7 @@ def test_another_process_sees_the_same(store: StudyStore) -> None:
     """Nothing lives in this process only."""
     store.close(opened(store), MEASURED, RECORD)
     code = (
-        "import sys; from agent.store.opening import *; from agent.store.study_store import *\n"
+        "import sys; from agent.store.opening import open_storage; from agent.store.study_store import StudyStore\n"
         "store = StudyStore(open_storage(sys.argv[1]), sys.argv[1], 'study')\n"
         "print(store.trials()[0].model_dump_json())"
     )

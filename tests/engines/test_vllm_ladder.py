@@ -25,10 +25,10 @@ def no_process_left() -> Iterator[None]:
     close_resolvers()
 
 
-def at(rung: Rung, vllm: InstalledEngine, folder: Path, *, tp: int = 1, **options: Scalar) -> RunRecord:
+def at(rung: Rung, vllm: InstalledEngine, folder: Path, **options: Scalar) -> RunRecord:
     """Run a trial of the tiny model at a rung and check that nothing of it is left."""
     said = {name.replace("_", "-"): value for name, value in options.items()}
-    request = engine_request(vllm.python, vllm.models / "target", folder, tp=tp)
+    request = engine_request(vllm.python, vllm.models / "target", folder)
     request = request.model_copy(update={"rung": rung, "options": said})
     before = shared_memory_names()
     record = VllmRunner().run(request)
@@ -55,7 +55,8 @@ def test_a_dummy_launch_serves_one_completion_and_no_load(vllm: InstalledEngine,
     record = at(Rung.DUMMY, vllm, tmp_path, max_num_seqs=8)
     assert classify(record).kind is OutcomeKind.MEASURED
     assert (record.passed, record.measurement) == (True, None)
-    assert {Phase.LOAD_WEIGHTS, Phase.ALLOC_KV, Phase.WARMUP, Phase.READY} <= record.phase_s.keys()
+    assert {Phase.LOAD_WEIGHTS, Phase.WARMUP, Phase.READY} <= record.phase_s.keys()
+    assert record.phase is Phase.READY
     assert not (tmp_path / "requests.jsonl").exists()
     words = list(record.argv)
     assert words[words.index("--load-format") + 1] == "dummy"
@@ -64,10 +65,12 @@ def test_a_dummy_launch_serves_one_completion_and_no_load(vllm: InstalledEngine,
 
 @pytest.mark.timeout(600)
 def test_what_resolves_and_dies_in_the_engine_dies_as_a_dummy(vllm: InstalledEngine, tmp_path: Path) -> None:
-    """The arguments are fine; that the KV cache has no room for one request only the engine finds out."""
-    options: dict[str, Scalar] = {"kv_cache_memory_bytes": 65536}
+    """The arguments are fine; that a package of theirs is missing only the engine's worker finds out."""
+    options: dict[str, Scalar] = {"worker_extension_cls": "no_such_package.Extension"}
     assert classify(at(Rung.RESOLVE, vllm, tmp_path / "resolve", **options)).kind is OutcomeKind.MEASURED
     record = at(Rung.DUMMY, vllm, tmp_path / "dummy", **options)
     failure = classify(record).failure
     assert failure is not None
-    assert (failure.reason, record.passed) == (Reason.GPU_OOM, False)
+    assert (failure.reason, record.passed) == (Reason.MISSING_DEPENDENCY, False)
+    assert Phase.READY not in record.phase_s
+    assert failure.decisive is not None and "No module named 'no_such_package'" in failure.decisive.text

@@ -94,7 +94,7 @@ def test_a_launch_that_worked_needs_no_cure(invoke: Invoke, finished: Path) -> N
         (["deadends", "forget", "D000000", "--undo"], "is not forgotten"),
         (["deadends", "--undo"], "agent deadends forget ID"),
         (["deadends", "--recheck", "D000000"], "no dead end D000000"),
-        (["deadends", "one", "two"], "one study at a time"),
+        (["deadends", "one", "two"], "one at a time"),
         (["deadends", "--study", "SyntheticEngin"], "Did you mean 'SyntheticEngine'?"),
     ],
 )

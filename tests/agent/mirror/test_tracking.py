@@ -78,8 +78,13 @@ def test_a_database_is_not_asked(uri: str) -> None:
 def test_the_command_for_a_database_starts_a_server_on_loopback(tmp_path: Path) -> None:
     command = ui_command(default_tracking_uri(tmp_path / "a home"), "7")
     assert command.startswith(f"mlflow ui --backend-store-uri 'sqlite:///{tmp_path}/a home/mlflow.db' --host 127.0.0.1")
-    assert command.endswith("http://127.0.0.1:5000/#/experiments/7/runs?workflowType=machine_learning")
+    assert command.endswith(
+        "http://127.0.0.1:5000/#/experiments/7/runs?workflowType=machine_learning&viewStateShareKey=trials"
+    )
 
 
 def test_a_server_needs_no_command() -> None:
-    assert ui_command("http://host:5000/", "7") == "http://host:5000/#/experiments/7/runs?workflowType=machine_learning"
+    assert (
+        ui_command("http://host:5000/", "7")
+        == "http://host:5000/#/experiments/7/runs?workflowType=machine_learning&viewStateShareKey=trials"
+    )
