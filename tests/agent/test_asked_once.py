@@ -7,7 +7,8 @@ import pytest
 from agent.deadends.atlas import Atlas
 from agent.effects import observed_work
 from agent.outcome import Outcome, OutcomeKind
-from agent.propose.history import CLOSED_ALREADY, History
+from agent.propose.admission import CLOSED_ALREADY
+from agent.propose.history import History
 from agent.store.trial import Kind, Trial
 from runners import EffectProof, RunRecord
 from search_spaces import Assignment

