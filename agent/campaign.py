@@ -22,6 +22,7 @@ from agent.private_files import check_own
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
+from agent.recovery import end_launch
 from agent.redaction import redact_text
 from agent.requests import request_of
 from agent.savings import Savings
@@ -32,7 +33,6 @@ from agent.store.trial import Kind, Lease, Trial, Work
 from agent.study_rules import rules_of
 from agent.wishes import Wishes, read_counts, read_wishes
 from runners import Measurement, Rung, Runner, RunRecord, TrialRequest
-from runners.cookies import kill_processes
 from runners.ray_pool import Lost, PoolError, RayPool, Running
 
 POLL_S = 0.2
@@ -153,8 +153,8 @@ class Campaign:
         """End what is running and close it as interrupted: the work is queued again."""
         for running, trials in self.in_flight:
             self.pool.cancel(running, CANCEL_S)
+            end_launch(trials)
             for trial in trials:
-                kill_processes(trial.cookie)
                 self._close(
                     trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=f"interrupted by {self.interruption}"), None
                 )
@@ -164,14 +164,14 @@ class Campaign:
         """End what is running and write nothing: the new owner has closed it already."""
         for running, trials in self.in_flight:
             self.pool.cancel(running, CANCEL_S)
-            kill_processes(trials[0].cookie)
+            end_launch(trials)
         self.in_flight.clear()
         return Stop(f"{taker} took the study over", resumable=True)
 
     def _replace_ray(self, daemon: str) -> Stop | None:
         """Put a new Ray in the place of one that died: that blames neither the work in flight nor the engine."""
         for _, trials in self.in_flight:
-            kill_processes(trials[0].cookie)
+            end_launch(trials)
             for trial in trials:
                 self._close(trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=f"Ray's {daemon} died"), None)
         self.in_flight.clear()
@@ -226,7 +226,7 @@ class Campaign:
 
     def _take(self, trials: Sequence[Trial], result: list[RunRecord] | Lost) -> None:
         if isinstance(result, Lost):
-            kill_processes(trials[0].cookie)
+            end_launch(trials)
             for trial in trials:
                 why = redact_text(result.why, self._secrets)
                 self._close(trial, lost_task(why) if self._can_write() else self._without_disk(), None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from agent.errors import UsageError
 from agent.heartbeat import is_silent, was_heard_of_lately
@@ -11,8 +12,9 @@ from agent.outcome import Outcome, OutcomeKind
 from agent.store.exclusive import exclusively
 from agent.store.opening import storage_errors
 from agent.store.study_store import OWNER, SESSION, StudyStore
-from agent.store.trial import Lease
+from agent.store.trial import Lease, Trial
 from runners.cookies import SESSION_VARIABLE, is_alive, kill_processes, process_identity
+from runners.shared_memory import NOTE, remove_noted
 
 
 def own_lease() -> Lease:
@@ -129,6 +131,14 @@ def begin_session(store: StudyStore, session_id: str) -> None:
     store.set_attribute(SESSION, session_id)
 
 
+def end_launch(trials: Sequence[Trial]) -> None:
+    """End what a launch whose runner is gone left on this host: its processes, then its shared memory."""
+    for cookie in {trial.cookie for trial in trials}:
+        kill_processes(cookie)
+    for trial in trials:
+        remove_noted(Path(trial.artifact_dir) / NOTE)
+
+
 def close_orphans(store: StudyStore) -> int:
     """End what a previous agent left, close its trials, and return how many there were.
 
@@ -136,8 +146,7 @@ def close_orphans(store: StudyStore) -> int:
     puts its work back into the queue.
     """
     orphans = [trial for trial in (*store.trials(), *store.probes()) if not trial.is_closed]
-    for cookie in {trial.cookie for trial in orphans}:
-        kill_processes(cookie)
+    end_launch(orphans)
     for trial in orphans:
         if trial.outcome is not None:
             store.tell(trial, trial.outcome)

@@ -20,7 +20,7 @@ from runners.log_follower import LogFollower
 from runners.phases import PhaseTracker
 from runners.ports import is_listening, listeners
 from runners.processes import descendants
-from runners.shared_memory import SharedMemoryGuard
+from runners.shared_memory import NOTE, SharedMemoryGuard
 from runners.stacks import dump_stacks
 from runners.warden_client import WardenClient
 
@@ -234,6 +234,7 @@ class _Launch:
     def _attribute_shared_memory(self) -> None:
         if self._shared_memory.has_news():
             self._shared_memory.attribute(stat.pid for stat in descendants(self._warden.pid))
+            self._shared_memory.note(self._folder / NOTE)
 
     def _watch_for_deaths(self) -> None:
         """Note at once that a worker died, while its parent may take seconds to see it, or never does."""

@@ -6,6 +6,7 @@ But /dev/shm is shared with everybody, with other containers too, so a segment i
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat as stat_module
@@ -24,6 +25,8 @@ IPC_NAMES = re.compile(
 INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 """The namespace that sees every process of the host. Source: PROC_PID_INIT_INO in the kernel's proc_ns.h."""
 LOOK_INTERVAL_S = 0.25
+NOTE = "shared_memory.json"
+"""File in a trial's folder with the segments that its launch uses."""
 
 
 class Segment(NamedTuple):
@@ -57,6 +60,11 @@ class SharedMemoryGuard:
         self._own.update(segment for segment in new if segment.inode in used)
         self._looked_at = new
 
+    def note(self, path: Path) -> None:
+        """Write down what the launch uses, for whoever cleans up after a runner that was killed (`remove_noted`)."""
+        rows = sorted([segment.name, segment.inode] for segment in self._own)
+        path.write_text(json.dumps(rows), encoding="utf-8")
+
     def clean(self, seen: Iterable[ProcessKey]) -> tuple[str, ...]:
         """Remove the dead launch's segments; return the names of those that could not be removed.
 
@@ -76,6 +84,20 @@ class SharedMemoryGuard:
         if not IPC_NAMES.match(segment.name):
             return False
         return _sees_all_processes() or not pids.isdisjoint(int(digits) for digits in re.findall(r"\d+", segment.name))
+
+
+def remove_noted(path: Path) -> tuple[str, ...]:
+    """Remove the segments that a killed runner had noted and that nobody uses; return their names.
+
+    A segment is the very one only with the same inode: its name may have been taken by somebody else since.
+    """
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # it never launched anything, or was killed while it wrote
+        return ()
+    left = _segments() & {Segment(str(name), int(inode)) for name, inode in rows}
+    used = _used_inodes(all_pids()) if left else set()
+    return tuple(sorted(each.name for each in left if each.inode not in used and _remove(each)))
 
 
 def _sees_all_processes() -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from runners.processes import ProcessKey
-from runners.shared_memory import SHM_ROOT, SharedMemoryGuard
+from runners.shared_memory import NOTE, SHM_ROOT, SharedMemoryGuard, remove_noted
 
 HOLD = "import mmap, os, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0); f.close(); print(); input()"
 
@@ -109,3 +109,36 @@ def test_a_semaphore_of_another_launch_that_is_just_starting_stays() -> None:
         assert guard.clean([]) == ()
         assert path.exists()
         process.communicate("\n")
+
+
+def test_what_a_killed_runner_had_noted_goes_away_once_nobody_uses_it(mark: str, tmp_path: Path) -> None:
+    guard, note = SharedMemoryGuard(), tmp_path / NOTE
+    segment = make_segment(f"psm_{mark}")
+    process = hold(segment)
+    guard.attribute([process.pid])
+    guard.note(note)
+    assert remove_noted(note) == (), "its engine still lives"
+    end(process)
+    assert remove_noted(note) == (segment.name,)
+    assert not segment.exists()
+
+
+def test_a_name_that_somebody_else_took_since_is_left_alone(mark: str, tmp_path: Path) -> None:
+    guard, note = SharedMemoryGuard(), tmp_path / NOTE
+    segment = make_segment(f"psm_{mark}")
+    process = hold(segment)
+    guard.attribute([process.pid])
+    guard.note(note)
+    end(process)
+    kept = make_segment(f"other-{mark}")
+    segment.unlink()
+    kept.rename(segment)
+    assert remove_noted(note) == ()
+    assert segment.exists()
+
+
+@pytest.mark.parametrize("content", [None, "", "[[1"])
+def test_a_note_that_is_not_there_or_cut_off_says_nothing(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / NOTE).write_text(content, encoding="utf-8")
+    assert remove_noted(tmp_path / NOTE) == ()
