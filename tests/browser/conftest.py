@@ -22,7 +22,7 @@ QUIET = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--window-size=1500,1100",
+    "--window-size=2600,1400",  # MLflow draws only the columns that are in sight,
 )
 
 

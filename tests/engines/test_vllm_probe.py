@@ -25,7 +25,8 @@ def test_a_probe_runs_in_the_engine_s_own_environment(vllm: InstalledEngine, tmp
     assert record.probe is not None, record
     assert vllm.python in record.probe.software
     hidden = json.loads((vllm.models / "target" / "config.json").read_text())["hidden_size"]
-    assert [call.bytes for call in record.probe.calls] == [hidden * 4, 4 * hidden * 4]
+    sums = [call.bytes for call in record.probe.calls if call.op == "all_reduce"]
+    assert sums == [hidden * 4, 4 * hidden * 4]
     assert record.leftovers.is_clean
 
 
