@@ -19,6 +19,9 @@ from agent.summary import Arm, FrontArm, StudySummary
 from runners import Runner
 from runners.engine_dialects import EngineNotUsableError
 
+BEST = "best: "
+"""What the line with the winner begins with: what stands before it is about the study."""
+
 
 def reproduce_command(runner: Runner, trial: Trial, manifest: Manifest) -> str:
     """Return the shell line that launches a trial's assignment once more, variables first.
@@ -113,7 +116,7 @@ def headline(summary: StudySummary) -> list[str]:
     if summary.best is None:
         return [*lines, "nothing was measured"]
     lines += [f"front: {_front_arm(summary, each)}" for each in summary.front]
-    lines.append(f"best: {_arm(summary, summary.best)}")
+    lines.append(f"{BEST}{_arm(summary, summary.best)}")
     if summary.baseline is None:
         return [*lines, "the baseline without speculation does not work here: no gain can be stated"]
     lines.append(f"baseline without speculation: {_arm(summary, summary.baseline)}")

@@ -103,13 +103,18 @@ class Drafting:
             if seen is not None and seen.drafted:
                 plain = self.history.without_speculation(self.history.measured[key])
                 without = self._passes.get(assignment_key(plain))
-                if without is not None and not without.drafted:
-                    return [
-                        max(step_ms / without.step_ms[level] - 1.0, 0.0) / seen.drafted
-                        for level, step_ms in seen.step_ms.items()
-                        if level in without.step_ms
-                    ]
+                if without is not None and not without.drafted and (shares := _shares(seen, without)):
+                    return shares
         return [USUAL_SHARE]
+
+
+def _shares(seen: _Pass, without: _Pass) -> list[float]:
+    """Return a drafted token's share of a step for each level where both report one; a server may not (0 ms)."""
+    return [
+        max(step_ms / without.step_ms[level] - 1.0, 0.0) / seen.drafted
+        for level, step_ms in seen.step_ms.items()
+        if without.step_ms.get(level, 0.0) > 0.0
+    ]
 
 
 def _pass_of(levels: Sequence[LevelMeasurement]) -> _Pass:

@@ -28,6 +28,10 @@ class RunnerOfNode(ReplayRunner):
     def __init__(self, node: NodeModel) -> None:
         self._node = node
 
+    def node_of(self, settings: EngineSettings) -> NodeModel:
+        """Return the node, whatever the settings say."""
+        return self._node
+
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
         """Return what runs: only what the engine would tell is replaced."""
         return Resolution(assignment=self._node.answers.resolved(assignment, told_only=True)[0])

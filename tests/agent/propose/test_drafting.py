@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from agent.propose.drafting import Drafting
-from agent.store.trial import Kind, Work
+from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Assignment, load_node, true_value
 from tests.support.modelled_study import ModelledStudy
@@ -78,3 +79,20 @@ def test_without_a_baseline_a_usual_share_stands_in() -> None:
     assert drafting.is_known
     effects = drafting.effects([{**default, "num_speculative_tokens": length} for length in (1, 8)])
     assert all(each.value < 0.0 for each in effects)
+
+
+def test_a_server_that_reports_no_step_time_leaves_the_usual_share() -> None:
+    """A level of 0 ms says nothing of a step, and divides nothing."""
+    study, default = launched("pcie2-24gib-vllm")
+    silent = replace(study.history(), trials=tuple(map(_without_steps, study.history().trials)))
+    points = [{**default, "num_speculative_tokens": length} for length in (1, 8)]
+    usual, _ = launched("pcie2-24gib-vllm", with_baseline=False)
+    said = [each.value for each in Drafting(silent).effects(points)]
+    assert said == pytest.approx([each.value for each in Drafting(usual.history()).effects(points)])
+
+
+def _without_steps(trial: Trial) -> Trial:
+    assert trial.record is not None and trial.record.measurement is not None
+    levels = tuple(each.model_copy(update={"step_ms_p50": 0.0}) for each in trial.record.measurement.levels)
+    measurement = trial.record.measurement.model_copy(update={"levels": levels})
+    return trial.model_copy(update={"record": trial.record.model_copy(update={"measurement": measurement})})
