@@ -208,9 +208,14 @@ def signals(console: Console) -> Iterator[Interruption]:
         interruption.note(number)
         console.print("\nending what runs and cleaning up; once more to leave at once", style="yellow")
 
-    before = {number: signal.signal(number, on_signal) for number in SIGNALS}
+    before = {number: signal.signal(number, on_signal) for number in SIGNALS if not _is_wanted_to_outlive(number)}
     try:
         yield interruption
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _is_wanted_to_outlive(number: int) -> bool:
+    """Return whether the search was started with `nohup`: then a closed terminal is no reason to end."""
+    return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN

@@ -123,7 +123,12 @@ class Victimised:
         self.found.resumes += exists
         command = _command("resume", home) if exists else _command("search", home, *self._options())
         agent = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=self._errors(), cwd=ROOT, start_new_session=True
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors(),
+            cwd=ROOT,
+            start_new_session=True,
+            preexec_fn=_hang_up_as_usual,
         )
         struck, born = 0, time.monotonic()
         while not _ends_within(
@@ -267,6 +272,11 @@ def run(kills: int, course: Course, seed: int, folder: Path, longest_s: float = 
 @click.option("--models", type=click.Path(path_type=Path), help="Folder with the model `tiny` for it.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--minutes", default=float("inf"), help="Time after which no further study is begun.")
+def _hang_up_as_usual() -> None:
+    """Under nohup a closed terminal is ignored, and the agents would inherit that."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def main(kills: int, engine: str, engine_python: str | None, models: Path | None, seed: int, minutes: float) -> None:
     """Print what is left of studies after that many kills; exit code 1 when anything is wrong."""
     course = courses(engine, models)
@@ -277,7 +287,6 @@ def main(kills: int, engine: str, engine_python: str | None, models: Path | None
             course.longest_pause_s,
             course.kills_each,
         )
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and the agents would inherit that
     with tempfile.TemporaryDirectory(prefix="kill-resume-") as folder:
         found = run(kills, course, seed, Path(folder), 60 * minutes)
     click.echo(json.dumps(asdict(found), indent=2))
