@@ -265,6 +265,11 @@ def run(kills: int, course: Course, seed: int, folder: Path, longest_s: float = 
     return found
 
 
+def _hang_up_as_usual() -> None:
+    """Under nohup a closed terminal is ignored, and the agents would inherit that."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @click.command()
 @click.option("--kills", default=200, show_default=True)
 @click.option("--engine", type=click.Choice(["torch", "vllm", "synthetic"]), default="torch", show_default=True)
@@ -272,11 +277,6 @@ def run(kills: int, course: Course, seed: int, folder: Path, longest_s: float = 
 @click.option("--models", type=click.Path(path_type=Path), help="Folder with the model `tiny` for it.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--minutes", default=float("inf"), help="Time after which no further study is begun.")
-def _hang_up_as_usual() -> None:
-    """Under nohup a closed terminal is ignored, and the agents would inherit that."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
 def main(kills: int, engine: str, engine_python: str | None, models: Path | None, seed: int, minutes: float) -> None:
     """Print what is left of studies after that many kills; exit code 1 when anything is wrong."""
     course = courses(engine, models)
