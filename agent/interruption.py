@@ -10,6 +10,8 @@ class Interruption:
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
+        self.is_starting = False
+        """True while nothing was launched yet: then there is nothing to end cleanly."""
 
     def note(self, signal_number: int) -> None:
         """Remember that somebody wants the search to end."""

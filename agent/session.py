@@ -120,7 +120,11 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     heartbeat = Heartbeat(store, lease)
     try:
         # Signals first: a Ctrl-C while Ray starts must not be lost in whatever Python was doing then.
-        with guarded(session_id), signals(console) as interruption, ray_of(options, store, console) as pool:
+        with (
+            guarded(session_id),
+            signals(console) as interruption,
+            _started(interruption, options, store, console) as pool,
+        ):
             campaign = Campaign(
                 store=store,
                 runner=make_runner(store.manifest.settings.engine.engine),
@@ -196,12 +200,26 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iter
 
 
 @contextmanager
+def _started(
+    interruption: Interruption, options: SessionOptions, store: StudyStore, console: Console
+) -> Iterator[RayPool]:
+    """Keep a Ray as `ray_of` does, and let a signal end its start at once.
+
+    A closed terminal takes the daemons with it that Ray is waiting for, and it would wait for a minute.
+    """
+    interruption.is_starting = True
+    with ray_of(options, store, console) as pool:
+        interruption.is_starting = False
+        yield pool
+
+
+@contextmanager
 def signals(console: Console) -> Iterator[Interruption]:
     """First signal: end cleanly and say how to resume. Second: leave; the watchdog kills what is left."""
     interruption = Interruption()
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
-        if interruption:
+        if interruption or interruption.is_starting:
             sys.stderr.write("\nleaving at once; whatever still runs is killed. Resume with: agent resume\n")
             sys.stderr.flush()
             os._exit(INTERRUPTED_EXIT_CODE)
