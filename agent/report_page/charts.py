@@ -54,7 +54,8 @@ def history_chart(trials: Sequence[Trial], summary: StudySummary) -> Figure:
     _add_failures(figure, trials)
     if summary.baseline is not None:
         figure.add_hline(y=summary.baseline.mean, line_dash="dash", line_color=GREY, annotation_text="baseline")
-    return _dressed(figure, "launch", "output tokens/s")
+    unit = summary.goals[0].short_unit if len(summary.goals) == 1 else "geometric mean of the goals"
+    return dressed(figure, "launch", unit)
 
 
 def _add_failures(figure: Figure, trials: Sequence[Trial]) -> None:
@@ -93,7 +94,7 @@ def parameter_charts(space: SearchSpace, arms: Sequence[Arm]) -> dict[str, Figur
     found[f"{' and '.join(two)}, each alone"] = plot_slice(study, params=two, target_name="output tokens/s")
     if len(two) > 1:
         found[f"{' and '.join(two)}, together"] = plot_contour(study, params=two, target_name="output tokens/s")
-    return {title: _dressed(figure) for title, figure in found.items()}
+    return {title: dressed(figure) for title, figure in found.items()}
 
 
 def levels_chart(arms: Mapping[str, Arm]) -> Figure:
@@ -113,7 +114,7 @@ def levels_chart(arms: Mapping[str, Arm]) -> Figure:
         whiskers = {"type": "data", "array": above, "arrayminus": below}
         figure.add_trace(Bar(name=name, x=[str(level) for level in rates], y=means, error_y=whiskers))
     figure.update_layout(barmode="group")
-    return _dressed(figure, "requests in flight", "output tokens/s")
+    return dressed(figure, "requests in flight", "output tokens/s")
 
 
 def node_time_chart(trials: Sequence[Trial]) -> Figure:
@@ -131,10 +132,10 @@ def node_time_chart(trials: Sequence[Trial]) -> Figure:
         colour = OUTCOME_COLOURS[outcome]
         figure.add_trace(Bar(name=outcome, y=rungs, x=seconds, orientation="h", marker_color=colour))
     figure.update_layout(barmode="stack", height=120 + 60 * len(rungs))
-    return _dressed(figure, "node time in seconds", "", height=None)
+    return dressed(figure, "node time in seconds", "", height=None)
 
 
-def _dressed(figure: Figure, x: str | None = None, y: str | None = None, height: int | None = HEIGHT) -> Figure:
+def dressed(figure: Figure, x: str | None = None, y: str | None = None, height: int | None = HEIGHT) -> Figure:
     """Give a chart the page's looks: no background of its own, and room for a legend above."""
     figure.update_layout(
         title=None,

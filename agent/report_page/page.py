@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agent.propose.history import History
 from agent.redaction import redact_text
 from agent.report import headline
+from agent.report_page.answers import front_chart, schedule_chart
 from agent.report_page.charts import history_chart, levels_chart, node_time_chart, parameter_charts
 from agent.report_page.tables import map_columns, map_rows, trial_rows
 from agent.savings import Counts, typical_s
@@ -62,8 +63,14 @@ def _charts(summary: StudySummary, history: History) -> dict[str, Figure]:
     arms = arms_of(history.trials)
     if not arms:
         return {"Where the node time went": node_time_chart((*history.trials, *history.probes))}
+    answers = {}
+    if summary.schedule is not None:
+        answers["How many tokens to draft"] = schedule_chart(summary.schedule)
+    if len(summary.goals) > 1:
+        answers["The front"] = front_chart(summary, arms, history.settings.workload)
     return {
         "Every launch": history_chart(history.trials, summary),
+        **answers,
         "Throughput at each concurrency": levels_chart(_named_arms(summary, arms)),
         **parameter_charts(history.space, arms),
         "Where the node time went": node_time_chart((*history.trials, *history.probes)),

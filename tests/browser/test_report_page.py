@@ -14,6 +14,7 @@ from agent.cli.main import main
 from tests.browser.conftest import Reader
 
 WAIT_S = 30
+SHAPES = ".plot path, .plot rect, .trace path, .contourlayer path, .scatterlayer path"
 LARGEST_BYTES = 8 * 2**20
 
 
@@ -43,9 +44,12 @@ def test_it_asks_nothing_of_the_network_and_complains_of_nothing(opened: Reader)
 def test_every_figure_is_drawn_with_something_in_it(opened: Reader) -> None:
     figures = opened.driver.find_elements(By.TAG_NAME, "figure")
     captions = [figure.find_element(By.TAG_NAME, "figcaption").text for figure in figures]
-    assert {"Every launch", "Throughput at each concurrency", "Which parameters mattered"} <= set(captions)
+    usual = {"Every launch", "How many tokens to draft", "Throughput at each concurrency", "Which parameters mattered"}
+    assert usual <= set(captions)
     for caption, figure in zip(captions, figures, strict=True):
-        shapes = figure.find_elements(By.CSS_SELECTOR, ".plot path, .plot rect, .trace path, .contourlayer path")
+        shapes = figure.find_elements(
+            By.CSS_SELECTOR, ".plot path, .plot rect, .trace path, .contourlayer path, .scatterlayer path"
+        )
         assert shapes, caption
 
 
