@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,19 +50,28 @@ class Reader:
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
 
 
+@contextmanager
+def browser(profile: Path) -> Iterator[Reader]:
+    """Start Chromium with a profile folder of its own, and end it."""
+    options = Options()
+    options.binary_location = CHROMIUM or ""
+    for word in (*QUIET, f"--user-data-dir={profile}"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    try:
+        yield Reader(driver)
+    finally:
+        driver.quit()
+
+
 @pytest.fixture(scope="session")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """One browser for all tests."""
     if CHROMIUM is None or DRIVER is None:
         pytest.skip("no Chromium here: apt-get install chromium chromium-driver")
-    options = Options()
-    options.binary_location = CHROMIUM
-    for word in (*QUIET, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield Reader(driver)
-    driver.quit()
+    with browser(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
