@@ -18,7 +18,7 @@ from agent.progress import phase_now, spoken, time_left, typical_phase_s
 from agent.propose.history import History
 from agent.rungs import cost_words
 from agent.store.trial import Kind, Trial
-from agent.summary import StudySummary, changes_from, summarise
+from agent.summary import Arm, StudySummary, changes_from, summarise
 from runners import Rung
 
 if TYPE_CHECKING:
@@ -130,17 +130,22 @@ class LiveView:
         if self._summary is None or self._summary[0] is not self._history:  # drawn far more often than it changes
             self._summary = (self._history, summarise(self._history, self._name))
         summary, now = self._summary[1], self._now()
-        best = "none"
+        best = self._arm(summary, summary.best)
         if summary.best is not None:
-            mean = in_words(summary.best.mean, mean_figures(summary.best.trials), summary.goals)
-            best = f"{mean} ({summary.changes(summary.best.assignment)})"
+            best += f" ({summary.changes(summary.best.assignment)})"
         node = f"modelled node {summary.modelled}   " if summary.modelled else ""
+        confirmed, every = len(summary.atlas.confirmed), len(summary.atlas.dead_ends)
         figures = (
-            f"{node}{summary.spent}/{summary.budget} launches   best {best}   dead ends {len(summary.atlas.dead_ends)}"
+            f"{node}{summary.spent}/{summary.budget} launches   baseline {self._arm(summary, summary.baseline)}   "
+            f"best {best}   dead ends {confirmed} of {every} confirmed"
         )
         if below := cost_words(dict(summary.rungs)):
             figures += f"   below the top {below}"
         return Text(f"{now}\n{figures}   {self._left}", style="cyan", overflow="ellipsis", no_wrap=True)
+
+    @staticmethod
+    def _arm(summary: StudySummary, arm: Arm | None) -> str:
+        return in_words(arm.mean, mean_figures(arm.trials), summary.goals) if arm is not None else "none"
 
     def _now(self) -> str:
         if not self._running:
