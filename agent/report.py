@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from agent.deadends.documents import as_html, as_json, as_markdown
 from agent.deadends.observation import trial_label
@@ -21,6 +22,14 @@ from runners.engine_dialects import EngineNotUsableError
 
 BEST = "best: "
 """What the line with the winner begins with: what stands before it is about the study."""
+LABELS = ("modelled node", "acceptance is simulated", "front: ")
+"""What lines of the study begin with that belong to every figure of it."""
+
+
+def about_the_best(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a headline without what the study cost; what labels its figures stays."""
+    start = next(index for index, text in enumerate(lines) if text.startswith(BEST))
+    return [text for index, text in enumerate(lines) if index >= start or text.startswith(LABELS)]
 
 
 def reproduce_command(runner: Runner, trial: Trial, manifest: Manifest) -> str:

@@ -34,7 +34,7 @@ def command(
     from agent.errors import NothingWorksError
     from agent.home import Home
     from agent.reading import read_study
-    from agent.report import BEST, headline, reproduce_command
+    from agent.report import about_the_best, headline, reproduce_command
     from agent.schedule_report import schedule_commands
 
     reading = read_study(Home.find(home), study, storage)
@@ -54,8 +54,7 @@ def command(
         click.echo(json.dumps(_as_json(summary, summary.best, line, commands)))
         return
     console = make_console()
-    lines = headline(summary)
-    for text in lines[next(index for index, text in enumerate(lines) if text.startswith(BEST)) :]:
+    for text in about_the_best(headline(summary)):
         print_indented(console, text, 0)
     print_command(console, "repeat it with:", line)
     if commands is not None and not summary.modelled:

@@ -106,9 +106,13 @@ def test_eight_launches_find_what_works_and_why_the_rest_does_not(vllm: Installe
     assert [left for trial in trials for left in left_of(trial)] == []
     assert (ended.stop.why, len(trials)) == ("the budget is spent", LAUNCHES)
     failed = [trial for trial in everything if trial.is_failed]
-    assert reasons(with_values(failed, draft_model=foreign)) == {Reason.DRAFT_MISMATCH}
-    assert reasons(with_values(failed, speculative_method="suffix")) == {Reason.MISSING_DEPENDENCY}
-    assert reasons(with_values(failed, tensor_parallel_size=3)) == {Reason.CONFIG_INVALID}
+    assert reasons(
+        with_values(failed, speculative_method="draft_model", draft_model=foreign, tensor_parallel_size=1)
+    ) == {Reason.DRAFT_MISMATCH}
+    assert reasons(with_values(failed, speculative_method="suffix", tensor_parallel_size=1)) == {
+        Reason.MISSING_DEPENDENCY
+    }
+    assert reasons(with_values(failed, speculative_method="none", tensor_parallel_size=3)) == {Reason.CONFIG_INVALID}
     early = (Phase.RESOLVE, Phase.SPAWN, Phase.INIT_DISTRIBUTED, Phase.LOAD_WEIGHTS)
     assert phases(failed) <= set(early)
     assert sum(trial.is_measured for trial in trials) >= 4
