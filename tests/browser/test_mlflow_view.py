@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +12,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from agent.cli.main import main
-from runners.ports import free_port
 from tests.browser.conftest import Reader
-from tests.support.command_line import environment
+from tests.browser.screenshots import opens, served
 from tests.support.waiting import wait_until
 
 WAIT_S = 60
@@ -25,25 +22,9 @@ WAIT_S = 60
 @pytest.fixture(scope="module")
 def view(story_home: Path, reader: Reader) -> Iterator[str]:
     """The page that `agent ui` names, once it answers."""
-    command = [sys.executable, "-u", "-m", "agent", "ui", "--port", str(free_port()), "--home", str(story_home)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
-        try:
-            assert process.stdout is not None
-            page = process.stdout.readline().removeprefix("open ").strip()
-            wait_until(lambda: _answers(reader, page), WAIT_S)
-            yield page
-        finally:
-            process.terminate()
-
-
-def _answers(reader: Reader, page: str) -> bool:
-    from selenium.common.exceptions import WebDriverException
-
-    try:
-        reader.driver.get(page)
-    except WebDriverException:
-        return False
-    return "MLflow" in reader.driver.title
+    with served(story_home) as page:
+        wait_until(lambda: opens(reader, page), WAIT_S)
+        yield page
 
 
 def _shows(reader: Reader, *texts: str) -> None:

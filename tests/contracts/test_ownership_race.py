@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from agent.recovery import owner
 from agent.store.opening import open_storage
@@ -31,19 +27,6 @@ except UsageError as error:
     print("refused", error, flush=True)
 sys.stdin.readline()
 """
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of an empty storage."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'study.db'}"
-        return
-    server = request.getfixturevalue("postgres_url")
-    yield server
-    storage = open_storage(server)
-    for study in storage.get_all_studies():
-        storage.delete_study(study._study_id)
 
 
 def test_of_several_that_start_at_once_one_owns_the_study_and_the_others_are_told_its_name(url: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,19 +25,6 @@ FAILED = Outcome(kind=OutcomeKind.FAILED, failure=Planted((), Reason.GPU_OOM).fa
 SLOWER = Outcome(kind=OutcomeKind.SLOWER)
 INTERRUPTED = Outcome(kind=OutcomeKind.INTERRUPTED, note="killed")
 RECORD = RunRecord(exit=Exit(code=0), phase=Phase.STOP, wall_s=2.5)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of an empty storage."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'study.db'}"
-        return
-    server = request.getfixturevalue("postgres_url")
-    yield server
-    storage = open_storage(server)
-    for study in storage.get_all_studies():
-        storage.delete_study(study._study_id)
 
 
 @pytest.fixture
