@@ -121,7 +121,8 @@ class Charter:
         with_escapes = (self._with_escapes(found, found.id in repeated) for found in named)
         dead_ends = sorted(with_escapes, key=lambda found: found.state is not DeadEndState.CONFIRMED)
         suspicions = tuple(why for each in learned for why in each.suspicions)
-        return Atlas(tuple(dead_ends), suspicions, self._ledger.contradictions, self._weightless)
+        ledger = self._ledger
+        return Atlas(tuple(dead_ends), suspicions, ledger.contradictions, self._weightless, ledger.missed)
 
     def _with_escapes(self, found: DeadEnd, is_repeated: bool) -> DeadEnd:
         if found.state is not DeadEndState.CONFIRMED and not is_repeated:

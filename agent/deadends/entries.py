@@ -21,9 +21,11 @@ class Entries:
         self._reason, self._evidence, self._facts = reason, evidence, facts
         self._ids: set[str] = set()
 
-    def confirmed(self, numbers: tuple[int, ...]) -> DeadEnd:
-        """Return the entry of a conjunction that is believed."""
-        support = by_age(self._matching(numbers))
+    def confirmed(self, numbers: tuple[int, ...], explained: int) -> DeadEnd:
+        """Return the entry of a conjunction that is believed, with the bits of the failures that it explains."""
+        seen = self._evidence.reasons[self._reason]
+        bits = explained & seen.steady
+        support = by_age(failed for failed in seen.failures if bits >> failed.index & 1)
         rung = min((failed.seen.rung for failed in support), key=RUNG_ORDER.__getitem__)
         suspects = tuple(condition.parameter for condition in self._conjunction(numbers))
         return self._dead_end(numbers, DeadEndState.CONFIRMED, support, suspects, rung)
@@ -43,11 +45,6 @@ class Entries:
 
     def _conjunction(self, numbers: tuple[int, ...]) -> Conjunction:
         return tuple(map(self._evidence.lexicon.condition, numbers))
-
-    def _matching(self, numbers: tuple[int, ...]) -> list[Failed]:
-        seen = self._evidence.reasons[self._reason]
-        bits = self._evidence.supporting(numbers, self._reason) & seen.steady
-        return [failed for failed in seen.failures if bits >> failed.index & 1]
 
     def _dead_end(
         self,

@@ -7,7 +7,6 @@ left to the others says how far the best explanation may be believed, and which 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,34 +14,16 @@ from agent.deadends.alive import Alive
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.implied import Weighed
+from agent.deadends.prior import OTHER_CAUSE, size_prior
 from agent.deadends.strikes import folded
-from agent.reasons import Policy
 from search_spaces import Conjunction
 
-SIZE_PRIOR = (1.0, 0.08, 0.01)
-"""Of one condition, two, three: each further one multiplies the conjunctions there are, and few of them are real."""
 PLENTY = 10
 """Failures that one or two conditions cover from which only these and one more are looked at."""
-LARGEST = len(SIZE_PRIOR)
-"""Conditions of the largest conjunctions that are weighed; only where none is left, the whole assignment is."""
-OTHER_CAUSE = 0.05
-"""How likely one more failure of the same reason has a cause of its own."""
 MOST_MISSED = 100
 """Failures beyond which missing more of them makes no explanation less likely: it is out of the question anyway."""
-NEW_CAUSE = 0.003
-"""How likely a cause of its own is that somebody would have to assume."""
 BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 30.0, 10.0, 0.5, 0.1
 """What a message's blames make of a conjunction over: just these parameters, these and others, some, none of them."""
-CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.1, Policy.RETRY_ONCE: 0.3}
-"""Odds that a first failure of this policy was chance and would not repeat."""
-SEEN_FLAKY = 20.0
-"""By how much those odds rise for a reason of which one failure did not repeat."""
-NAMES_ITS_CAUSE = 0.2
-"""By how much those odds fall where the message names a parameter."""
-USUALLY_PASSES = 19.0
-"""How rare chance failures are: in some twenty launches one is expected, in some many more, in some none."""
-OFTEN_PASSES = 3.0
-"""The same beside one value, for a failure that is known to come and go."""
 LEAST_KEPT = 0.0005
 """Share below which an explanation is not remembered."""
 LEAST_SHARE = 0.02
@@ -97,27 +78,9 @@ def explanations(
 
 
 def beside_chance(found: Sequence[Explanation], odds: float) -> tuple[Explanation, ...]:
-    """Return the explanations with their shares of all there is, where chance has these odds against them together."""
-    return tuple(replace(each, share=each.share / (1 + odds)) for each in found) if odds else tuple(found)
-
-
-def chance_against_cause(covered: int, others: int, passed: int, usually: float = USUALLY_PASSES) -> float:
-    """Return how much likelier chance makes the failures that a conjunction covers than the conjunction does.
-
-    Chance needs no further cause; but it has to hit just these launches, at the rate at which it hits the others.
-
-    Args:
-        covered: Failures that the conjunction explains; none of its launches passed.
-        others: Failures that look the same and that it does not explain.
-        passed: Launches that came further.
-        usually: How many passes for each chance failure are expected before anything was seen.
-    """
-    by_chance = _log_beta(1.0 + others + covered, usually + passed) - _log_beta(1.0 + others, usually + passed)
-    return math.exp(max(-50.0, min(50.0, by_chance - math.log(NEW_CAUSE))))
-
-
-def _log_beta(first: float, second: float) -> float:
-    return math.lgamma(first) + math.lgamma(second) - math.lgamma(first + second)
+    """Return the explanations with their shares of all there is, where chance has these odds against the first one."""
+    against_all = odds * found[0].share
+    return tuple(replace(each, share=each.share / (1 + against_all)) for each in found) if odds else tuple(found)
 
 
 def _weighed(counted: list[tuple[tuple[int, ...], int]], failed: Failed, evidence: Evidence) -> list[Weighed]:
@@ -159,7 +122,7 @@ def _families(
 
 def _weight(failed: Failed, evidence: Evidence, conditions: tuple[int, ...], missed: int) -> float:
     """Return the weight of an explanation that covers `missed` failures less than the one that covers most."""
-    weight = SIZE_PRIOR[min(len(conditions), len(SIZE_PRIOR)) - 1] * OTHER_CAUSE ** min(missed, MOST_MISSED)
+    weight = size_prior(conditions) * OTHER_CAUSE ** min(missed, MOST_MISSED)
     for number in conditions:
         weight *= evidence.lexicon.weight(number)
     if not failed.blames:
