@@ -66,6 +66,20 @@ class Chance:
         by_cause = math.log(size_prior(cause)) + self._besides(parts, others, math.log(usual * NEW_CAUSE))
         return self._named * math.exp(max(-50.0, min(50.0, by_chance - by_cause)))
 
+    def often(self, failures: int) -> tuple[int, float]:
+        """Return the bits of the failures where chance strikes most likely, and its rate there; all in vain: no bits.
+
+        Args:
+            failures: Bits of those that look the same and that no confirmed dead end explains.
+        """
+        if not self.certain:
+            return 0, 0.0
+        group = (Group(failures, OUT_OF_THE_QUESTION),)
+        place = max(((), *self._where_it_was_seen), key=lambda each: (self._log_of(each, 0, group), each))
+        (often, seldom), there = (SOMEWHERE_RATE if place else EVERYWHERE_RATE), failures & self._failures_at(place)
+        passed = self._passed_at(place) if place else self.evidence.reached(self.failed.failure.phase)
+        return there, (often + there.bit_count()) / (often + there.bit_count() + seldom + passed)
+
     def odds_of_repeating(self, times: int) -> float:
         """Return the same where nothing is known but that so many launches of the same conditions all failed."""
         usual = CHANCE[self.failed.failure.policy]

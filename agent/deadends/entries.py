@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import RUNG_ORDER, Evidence, Failed
@@ -91,7 +92,7 @@ class Entries:
 
 def by_age(failures: Iterable[Failed]) -> list[Failed]:
     """Return failures, oldest first."""
-    return sorted(failures, key=lambda failed: failed.seen.moment)
+    return sorted(failures, key=attrgetter("seen.moment"))
 
 
 def _suspects(suspicion: Suspicion) -> tuple[str, ...]:
@@ -109,8 +110,13 @@ def _suspects(suspicion: Suspicion) -> tuple[str, ...]:
 def _varied(conditions: Conjunction, support: Sequence[Failed]) -> tuple[str, ...]:
     """Return the parameters that differed among the failures: shown not to matter."""
     named = {condition.parameter for condition in conditions}
-    visible = [name for name in support[0].seen.visible if name not in named]
-    return tuple(name for name in visible if len({repr(failed.seen.assignment[name]) for failed in support}) > 1)
+    first = support[0].seen
+    return tuple(
+        name
+        for name in first.visible
+        if name not in named
+        and any(repr(each.seen.assignment[name]) != repr(first.assignment[name]) for each in support)
+    )
 
 
 def _digest(parts: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from agent.deadends.claims import RUNG_ORDER as RUNG_ORDER
 from agent.deadends.claims import reaches
-from agent.deadends.implied import Implications
+from agent.deadends.implied import Implications, Weighed
 from agent.deadends.lexicon import Lexicon
 from agent.deadends.observation import Observation
 from agent.deadends.phases import PHASE_ORDER as PHASE_ORDER
@@ -41,16 +41,10 @@ class Failed:
     """Sort key that does not depend on when it was seen: evidence that names its cause comes first."""
     signature: str
     """What the failure looks like: failures of one cause look alike."""
-
-    @property
-    def place(self) -> Place:
-        """Where it struck, and what it said."""
-        return self.seen.rung, self.failure.phase, words_of(self.failure)
-
-    @property
-    def blames(self) -> frozenset[str]:
-        """The visible parameters that the message accuses."""
-        return frozenset(self.failure.blames).intersection(self.seen.visible)
+    blames: frozenset[str]
+    """The visible parameters that the message accuses."""
+    place: Place
+    """Where it struck, and what it said."""
 
 
 @dataclass
@@ -104,11 +98,14 @@ class Evidence:
         self._surviving: dict[tuple[Rung, Phase], dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._num_survivors: dict[Phase, int] = defaultdict(int)
         self._launches: dict[tuple[Rung, str], tuple[list[Observation], list[Failed]]] = {}
+        self.memo: dict[tuple[Reason, int, int, int, float], tuple[float, list[Weighed]]] = {}
+        """What was weighed since the last trial: the same is asked while the map of one moment is drawn."""
         self._ran: set[tuple[str, str]] = set()
         self._replaced: set[tuple[str, str]] = set()
 
     def add(self, seen: Observation) -> None:
         """Take in one closed trial."""
+        self.memo.clear()
         launch = (seen.rung, assignment_key(seen.assignment))
         passed, failed = self._launches.setdefault(launch, ([], []))
         if seen.failure is None:
@@ -182,7 +179,14 @@ class Evidence:
     def _add_failure(self, seen: Observation, failure: Failure) -> Failed:
         evidence = self.reasons.setdefault(failure.reason, ReasonEvidence())
         failed = Failed(
-            seen, failure, len(evidence.failures), self._conditions(seen), _order(seen, failure), signature_of(failure)
+            seen=seen,
+            failure=failure,
+            index=len(evidence.failures),
+            conditions=self._conditions(seen),
+            order=_order(seen, failure),
+            signature=signature_of(failure),
+            blames=frozenset(failure.blames).intersection(seen.visible),
+            place=(seen.rung, failure.phase, words_of(failure)),
         )
         evidence.failures.append(failed)
         bisect.insort(evidence.ordered, failed, key=lambda each: each.order)

@@ -15,9 +15,9 @@ from agent.deadends.chance import OUT_OF_THE_QUESTION, Chance, Group
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.entries import Entries, by_age
 from agent.deadends.evidence import Evidence, Failed
-from agent.deadends.explain import Explanation, beside_chance, explanations
+from agent.deadends.explain import Explanation, Often, beside_chance, explanations
 from agent.deadends.phases import PHASE_ORDER
-from agent.deadends.prior import LARGEST, NEW_CAUSE, size_prior
+from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
 from agent.deadends.strikes import is_within
 from agent.deadends.suspicion import Suspicion
 from agent.reasons import Reason
@@ -26,6 +26,8 @@ from search_spaces import Conjunction, Facts, assignment_key
 
 BELIEVED = 0.98
 """Share of the best explanation from which it is believed."""
+UNNAMED = 0.3
+"""How likely a failure that looks the same, but does not name a parameter as the other one does, has another cause."""
 MOST_CHANCE = 0.02
 """Odds of chance up to which failures count as real."""
 
@@ -72,11 +74,11 @@ class _Lesson:
     """Conditions, and the bits of the failures that they explain."""
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
-    _found: dict[tuple[int, int], list[Explanation]] = field(default_factory=dict)
+    _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
 
     def learned(self) -> Learned:
         seen = self.evidence.reasons[self.reason]
-        ordered = [failed for failed in seen.ordered if failed.index not in seen.flaky]
+        ordered = [each for each in seen.ordered if each.index not in seen.flaky] if seen.flaky else seen.ordered
         self.by_chance = sum(1 << index for index in seen.flaky)
         while True:  # what nothing small explains casts doubt on all that looks like it
             unexplained = self._explain_all(ordered, seen.steady & ~self._known_already())
@@ -109,11 +111,24 @@ class _Lesson:
 
     def _explanations(self, failed: Failed, unexplained: int) -> list[Explanation]:
         """Return what may have caused a failure, chance left out."""
-        alike = unexplained & self.evidence.reasons[self.reason].alike(failed)
-        key = (failed.index, alike)
+        looks = self.evidence.reasons[self.reason].alike(failed)
+        alike, by_chance = unexplained & looks, self.by_chance & looks
+        key = (failed.index, alike, by_chance)
         if key not in self._found:
-            self._found[key] = explanations(failed, self.evidence, alike, self.strikes)
+            often = self._often(failed, alike | by_chance)
+            self._found[key] = explanations(failed, self.evidence, alike, self.strikes, often)
         return self._found[key]
+
+    def _often(self, failed: Failed, alike: int) -> Often:
+        """Return which failures hardly need a cause of their own where another one does not explain them.
+
+        Those where chance strikes, as far as it was seen; and beside a message that names its cause, those without one.
+        """
+        bits, rate = self._chance(failed).often(alike)
+        unnamed = alike & ~self.evidence.reasons[self.reason].blaming[failed.blames]
+        if unnamed:
+            bits, rate = bits | unnamed, max(rate, UNNAMED)
+        return Often(bits, rate) if rate > OTHER_CAUSE else Often()
 
     def _known_already(self) -> int:
         """Return the bits of the failures that an inherited dead end explains."""

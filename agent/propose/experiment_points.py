@@ -40,7 +40,9 @@ def candidates(history: History, suspicion: Suspicion, rung: Rung) -> Iterator[A
                 yield {**context, **_values(cause, failed)}
                 yield from _other_thresholds(history, cause, {**context, **_values(cause, failed)})
         if causes:
-            yield _elsewhere(history, causes, known_to_work, {**context, **_values(causes[0], failed)})
+            elsewhere = _elsewhere(history, causes, known_to_work, {**context, **_values(causes[0], failed)})
+            yield elsewhere
+            yield from _other_thresholds(history, causes[0], elsewhere)
             yield from _without_company(history, causes, {**context, **_values(causes[0], failed)})
     if len(causes) == 1:  # clear what it is: left to see it fail once more, wherever that is possible
         yield from ({**context, **_values(causes[0], failed)} for context in contexts[CONTEXTS:])
