@@ -5,7 +5,7 @@ The warm process that resolves arguments must outlive a question. Ray ends idle 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from runners.contract import Rung, RunRecord, TrialRequest
@@ -17,8 +17,14 @@ from runners.resolve_rung import close_resolvers
 class LadderPool(RayPool):
     """A pool whose batches of the resolve rung run in a thread here; every other batch is a Ray task."""
 
-    def __init__(self, address: str | None = None, *, num_cpus: int | None = None) -> None:
-        super().__init__(address, num_cpus=num_cpus)
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        num_cpus: int | None = None,
+        lost: Callable[[str], None] | None = None,
+    ) -> None:
+        super().__init__(address, num_cpus=num_cpus, lost=lost)
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resolve")
         self._asked: dict[int, Future[list[RunRecord]]] = {}
 
