@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from agent.deadends.dead_end import DeadEndState
@@ -14,6 +15,8 @@ from runners import Rung
 from search_spaces import Assignment, assignment_key, matches_all
 
 TWICE = frozenset({Policy.CONFIRM_ONCE, Policy.RETRY_ONCE, Policy.RECORD_ONLY})
+BY_CHANCE = frozenset({Policy.RETRY_ONCE, Policy.RECORD_ONLY})
+"""Of these, what may have died of something outside of the engine, which may be over."""
 LARGEST_SHARE = 0.2
 """Of the budget: a node on which everything fails must not spend itself on second launches."""
 
@@ -47,6 +50,29 @@ def once_failed(history: History, point: Assignment) -> Work | None:
     """Return the second launch of a point that failed once, or None where it did not."""
     trial = open_failures(history).get(assignment_key(point))
     return None if trial is None else _again(trial)
+
+
+def since_resumed(history: History) -> Work | None:
+    """Return a further launch of a starting point whose last failure may have had a cause outside of the engine.
+
+    None for what this agent launched itself: only that somebody resumed the study speaks for the cause being gone.
+    """
+    if history.owner is None:
+        return None
+    last = {trial.work.key: trial for trial in history.launches}  # of each assignment, in the order of their first ones
+    for trial in last.values():
+        if trial.is_failed and _policy(trial) in BY_CHANCE and trial.lease != history.owner:
+            work = _unused(history, trial)
+            if history.interruptions[work.identity] < ATTEMPTS:
+                return work
+    return None
+
+
+def _unused(history: History, trial: Trial) -> Work:
+    """Return the first repeat of a launch that is not closed yet."""
+    stage = f"does what killed trial {trial.number} still do so?"
+    repeats = (trial.work.again(Kind.CONFIRM, each, stage, trial.work.base) for each in itertools.count())
+    return next(work for work in repeats if work.identity not in history.identities)
 
 
 def propose(history: History) -> Work | None:

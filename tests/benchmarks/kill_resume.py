@@ -62,7 +62,7 @@ class Finding:
     victims: dict[str, int] = field(default_factory=dict)
     studies: int = 0
     given_up: int = 0
-    """Studies in which nothing worked, since all that was launched was killed."""
+    """Studies that said in peace that nothing works."""
     launches: int = 0
     probes: int = 0
     interrupted: int = 0
@@ -83,7 +83,7 @@ def courses(engine: str, models: Path | None) -> Course:
         return Course(options, budget=14, longest_pause_s=8.0, kills_each=40)
     if models is None:
         raise click.UsageError("--engine vllm needs --python and --models")
-    return Course(_vllm_options(models), budget=6, longest_pause_s=30.0, kills_each=1000)
+    return Course(_vllm_options(models), budget=6, longest_pause_s=60.0, kills_each=10)
 
 
 def _vllm_options(models: Path) -> tuple[str, ...]:
@@ -109,12 +109,13 @@ class Victimised:
         """Begin a study, strike it that often, let it end, and check it."""
         home = self.folder / f"study-{self.found.studies}"
         self.found.studies += 1
-        left, code = kills, 0
-        while code != NothingWorksError.exit_code and not _finished(home):
+        left, gave_up = kills, False
+        while not gave_up and not _finished(home):
             struck, code = self._life(home, left)
             left -= struck
+            gave_up = code == NothingWorksError.exit_code and not struck  # after a kill, resuming has to help
             self.found.problems += [f"{home.name}: {each}" for each in integrity_problems(home)]
-        self._check(home, is_whole=code != NothingWorksError.exit_code)
+        self._check(home, is_whole=not gave_up)
         shutil.rmtree(home)
 
     def _life(self, home: Path, kills: int) -> tuple[int, int]:
@@ -186,7 +187,7 @@ class Victimised:
         return victims.marked_processes(f"{MARK}={os.environ[MARK]}")
 
     def _check(self, home: Path, *, is_whole: bool) -> None:
-        """Check a study that is over. One whose every launch was killed may say that nothing works, before its time."""
+        """Check a study that is over: its budget too, unless it gave up before it was spent."""
         reading = read_study(Home.find(str(home)), None, None)
         self.found.launches += reading.summary.spent
         self.found.probes += reading.summary.num_probes
