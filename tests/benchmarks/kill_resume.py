@@ -83,7 +83,7 @@ def courses(engine: str, models: Path | None) -> Course:
         return Course(options, budget=14, longest_pause_s=8.0, kills_each=40)
     if models is None:
         raise click.UsageError("--engine vllm needs --python and --models")
-    return Course(_vllm_options(models), budget=6, longest_pause_s=60.0, kills_each=10)
+    return Course(_vllm_options(models), budget=6, longest_pause_s=60.0, kills_each=15)
 
 
 def _vllm_options(models: Path) -> tuple[str, ...]:
