@@ -5,9 +5,9 @@
 
 Two studies of the same modelled node, through the real loop, Ray and two `mlflow server`s. One server is away from
 the middle of the study to its end (`half`), between a quarter and three quarters of it (`middle`), from the start to
-the end (`start`), or takes 10 s for each answer (`slow`), also to `agent sync`. Compared are status, params, every metric with its
-steps, tags, and artifacts with their content; left out are times of day, what was measured in seconds of the harness,
-and paths.
+the end (`start`), or takes 10 s for each answer (`slow`), also to `agent sync`. Compared are status, params, every
+metric with its steps, tags, and artifacts with their content; left out are times of day, what was measured in seconds
+of the harness, and paths.
 """
 
 from __future__ import annotations
