@@ -17,6 +17,8 @@ from search_spaces import Assignment, assignment_key, matches_all
 TWICE = frozenset({Policy.CONFIRM_ONCE, Policy.RETRY_ONCE, Policy.RECORD_ONLY})
 BY_CHANCE = frozenset({Policy.RETRY_ONCE, Policy.RECORD_ONLY})
 """Of these, what may have died of something outside of the engine, which may be over."""
+RESUMED = "is its cause gone?"
+"""Stage of what is launched again since somebody resumed a study that had given up."""
 LARGEST_SHARE = 0.2
 """Of the budget: a node on which everything fails must not spend itself on second launches."""
 
@@ -55,9 +57,11 @@ def once_failed(history: History, point: Assignment) -> Work | None:
 def since_resumed(history: History) -> Work | None:
     """Return a further launch of a starting point whose last failure may have had a cause outside of the engine.
 
-    None for what this agent launched itself: only that somebody resumed the study speaks for the cause being gone.
+    Only where another agent gave up, and this one was begun to go on: that speaks for the cause being gone. One that
+    was merely interrupted on the way there gives up as an undisturbed one does.
     """
-    if history.owner is None:
+    mine = [trial for trial in history.launches if trial.lease == history.owner]
+    if history.owner is None or any(trial.work.stage != RESUMED for trial in mine):
         return None
     last = {trial.work.key: trial for trial in history.launches}  # of each assignment, in the order of their first ones
     for trial in last.values():
@@ -70,8 +74,7 @@ def since_resumed(history: History) -> Work | None:
 
 def _unused(history: History, trial: Trial) -> Work:
     """Return the first repeat of a launch that is not closed yet."""
-    stage = f"does what killed trial {trial.number} still do so?"
-    repeats = (trial.work.again(Kind.CONFIRM, each, stage, trial.work.base) for each in itertools.count())
+    repeats = (trial.work.again(Kind.CONFIRM, each, RESUMED, trial.work.base) for each in itertools.count())
     return next(work for work in repeats if work.identity not in history.identities)
 
 

@@ -62,7 +62,7 @@ class Finding:
     victims: dict[str, int] = field(default_factory=dict)
     studies: int = 0
     given_up: int = 0
-    """Studies that said in peace that nothing works."""
+    """Studies that said in peace, and again when they were resumed, that nothing works."""
     launches: int = 0
     probes: int = 0
     interrupted: int = 0
@@ -109,13 +109,13 @@ class Victimised:
         """Begin a study, strike it that often, let it end, and check it."""
         home = self.folder / f"study-{self.found.studies}"
         self.found.studies += 1
-        left, gave_up = kills, False
-        while not gave_up and not _finished(home):
+        left, given_up = kills, 0
+        while given_up < 2 and not _finished(home):  # what gave up since it was killed has to go on when it is resumed
             struck, code = self._life(home, left)
             left -= struck
-            gave_up = code == NothingWorksError.exit_code and not struck  # after a kill, resuming has to help
+            given_up = given_up + 1 if code == NothingWorksError.exit_code and not struck else 0
             self.found.problems += [f"{home.name}: {each}" for each in integrity_problems(home)]
-        self._check(home, is_whole=not gave_up)
+        self._check(home, is_whole=given_up < 2)
         shutil.rmtree(home)
 
     def _life(self, home: Path, kills: int) -> tuple[int, int]:

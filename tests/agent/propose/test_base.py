@@ -73,6 +73,18 @@ def test_a_resumed_study_in_which_all_still_dies_gives_up_again_and_ends() -> No
     assert len({trial.work.identity for trial in study.trials}) == len(study.trials)
 
 
+def test_a_study_that_is_interrupted_on_its_way_gives_up_as_an_undisturbed_one_does() -> None:
+    """Nobody resumed it because the cause is gone."""
+    undisturbed = gave_up(Reason.PROCESS_KILLED)
+    study = SimulatedStudy(undisturbed.truth, 60, judge=undisturbed.judge)
+    study.run(steps=3)
+    study = study.resumed()
+    stop = study.run()
+    assert stop is not None and stop.nothing_works
+    identities = [trial.work.identity for trial in study.trials if trial.counts]
+    assert identities == [trial.work.identity for trial in undisturbed.trials]
+
+
 @pytest.mark.parametrize("reason", [Reason.CONFIG_INVALID, Reason.GPU_OOM])
 def test_what_the_engine_itself_refuses_is_not_launched_again_by_resuming(reason: Reason) -> None:
     study = gave_up(reason)
