@@ -25,13 +25,15 @@ class LadderPool(RayPool):
         lost: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__(address, num_cpus=num_cpus, lost=lost)
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resolve")
+        self._executor: ThreadPoolExecutor | None = None
         self._asked: dict[int, Future[list[RunRecord]]] = {}
 
     def submit(self, requests: Sequence[TrialRequest]) -> Running:
         """Start a batch of requests of one rung and return at once."""
         if requests[0].rung is not Rung.RESOLVE:
             return super().submit(requests)
+        if self._executor is None:  # not begun, or stopped since: Ray died and was started again
+            self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resolve")
         future = self._executor.submit(_resolve, tuple(requests))
         running = Running(future, tuple(requests))
         self._asked[id(future)] = future
@@ -65,7 +67,10 @@ class LadderPool(RayPool):
 
     def stop(self) -> None:
         """End the warm processes and Ray."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor = None
+        self._asked.clear()
         close_resolvers()
         super().stop()
 

@@ -149,6 +149,8 @@ class Victimised:
                 break
         self.found.kills += struck
         self._note(f"ended with {agent.returncode} after {time.monotonic() - born:.1f} s")
+        if agent.returncode == 1:  # no code of ours: a fault, or whatever else nobody foresaw
+            self.found.problems.append(f"{home.name}: exit code 1 after {struck} kills; see the end of its stderr")
         return struck, agent.returncode
 
     def _note(self, what: str) -> None:
