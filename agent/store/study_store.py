@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from agent.errors import StorageError
 from agent.front import violations
 from agent.outcome import Failure, Outcome, OutcomeKind
+from agent.store.compact import compact
 from agent.store.distributions import distributions_of
 from agent.store.epoch import Epoch
 from agent.store.manifest import Manifest
@@ -269,7 +270,7 @@ class StudyStore:
         return self._remember(self._with_verdict(trial))
 
     def _remember(self, trial: Trial) -> Trial:
-        self._trials[trial.study][trial.number] = trial
+        self._trials[trial.study][trial.number] = compact(trial)
         self.version += 1
         return trial
 
