@@ -129,7 +129,7 @@ class Victimised:
             stderr=self._errors(),
             cwd=ROOT,
             start_new_session=True,
-            preexec_fn=_hang_up_as_usual,
+            preexec_fn=_signals_as_usual,
         )
         struck, born = 0, time.monotonic()
         while not _ends_within(
@@ -268,9 +268,10 @@ def run(kills: int, course: Course, seed: int, folder: Path, longest_s: float = 
     return found
 
 
-def _hang_up_as_usual() -> None:
-    """Under nohup a closed terminal is ignored, and the agents would inherit that."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def _signals_as_usual() -> None:
+    """Under nohup a closed terminal is ignored, in the background of a shell Ctrl-C; the agents would inherit that."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @click.command()
