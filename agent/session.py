@@ -181,11 +181,17 @@ def guarded(session_id: str) -> Iterator[None]:
 
 
 @contextmanager
-def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
-    """Keep a Ray that has what a trial of the study needs. Raises NodeUnusableError where there is none."""
+def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: str) -> Iterator[RayPool]:
+    """Keep a Ray that has what a trial of the study needs; `again` is the command that goes on after a failed start.
+
+    Raises:
+        NodeUnusableError: there is none.
+    """
     settings = store.manifest.settings.engine
     num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
-    pool = LadderPool(options.ray_address, num_cpus=num_cpus)
+    pool = LadderPool(
+        options.ray_address, num_cpus=num_cpus, lost=lambda daemon: _leave_without(daemon, again, console)
+    )
     try:
         with console.status("starting Ray"):
             pool.start()
@@ -199,6 +205,20 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iter
         pool.stop()
 
 
+def _leave_without(daemon: str, again: str, console: Console) -> None:
+    """End this process, whose main thread hangs in the start of Ray; the watchdog kills what is left of it."""
+    what = f"Error: Ray's {daemon} died while Ray was starting. Nothing is lost: go on with `{again}`."
+    _leave(f"{what} If it happens again, see in `dmesg` what kills it.", NodeUnusableError.exit_code, console)
+
+
+def _leave(message: str, exit_code: int, console: Console) -> None:
+    """End this process at once, whatever its threads are doing."""
+    console.show_cursor()
+    sys.stderr.write(f"\n{message}\n")
+    sys.stderr.flush()
+    os._exit(exit_code)
+
+
 @contextmanager
 def _started(
     interruption: Interruption, options: SessionOptions, store: StudyStore, console: Console
@@ -208,7 +228,7 @@ def _started(
     A closed terminal takes the daemons with it that Ray is waiting for, and it would wait for a minute.
     """
     interruption.is_starting = True
-    with ray_of(options, store, console) as pool:
+    with ray_of(options, store, console, f"agent resume {store.name}") as pool:
         interruption.is_starting = False
         yield pool
 
@@ -220,9 +240,8 @@ def signals(console: Console) -> Iterator[Interruption]:
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         if interruption or interruption.is_starting:
-            sys.stderr.write("\nleaving at once; whatever still runs is killed. Resume with: agent resume\n")
-            sys.stderr.flush()
-            os._exit(INTERRUPTED_EXIT_CODE)
+            message = "leaving at once; whatever still runs is killed. Resume with: agent resume"
+            _leave(message, INTERRUPTED_EXIT_CODE, console)
         interruption.note(number)
         console.print("\nending what runs and cleaning up; once more to leave at once", style="yellow")
 
