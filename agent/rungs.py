@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent.spec import StudySpec
@@ -23,6 +24,8 @@ class RungCost:
     failed: int
     node_s: float
     """Node time, in seconds."""
+    by_outcome_s: Mapping[str, float] = field(default_factory=dict)
+    """The same by what came of it."""
 
 
 def check_engine(spec: StudySpec) -> None:
@@ -55,10 +58,15 @@ def costs_of(trials: Sequence[Trial]) -> dict[Rung, RungCost]:
     for rung in Rung:
         mine = [trial for trial in trials if trial.work.rung is rung]
         if mine:
+            spent: Counter[str] = Counter()
+            for trial in mine:
+                if trial.outcome is not None and trial.record is not None:
+                    spent[trial.outcome.kind.value] += trial.record.wall_s  # type: ignore[assignment]
             found[rung] = RungCost(
                 closed=sum(trial.counts for trial in mine),
                 failed=sum(trial.is_failed for trial in mine),
                 node_s=sum(trial.record.wall_s for trial in mine if trial.record),
+                by_outcome_s=dict(spent),
             )
     return found
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def finish(ended: Ended, manifest: Manifest, tracking_uri: str, home: Home, console: Console) -> int:
     """Print how the search ended and return the command's exit code."""
-    summary = summarise(ended.history, manifest.settings.name)
+    summary = summarise(ended.history, manifest.settings.name, ended.ruled_out)
     console.print()
     console.print(f"{manifest.settings.name}: {ended.stop.why}", style="bold", soft_wrap=True)
     for line in headline(summary):

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from agent.outcome import OutcomeKind
 from agent.report_page.measured import importances, measured_study
+from agent.rungs import RungCost
 from agent.store.trial import Kind, Trial
 from agent.summary import Arm, StudySummary
+from runners import Rung
 from search_spaces import SearchSpace
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ MARKS = {
     Kind.REPEAT: "circle-open",
 }
 GREEN, ORANGE, RED, GREY, BLUE = "#2a9d5c", "#d9822b", "#d64545", "#8a94a0", "#2f6fd0"
-OUTCOME_COLOURS = {"measured": GREEN, "slower": ORANGE, "failed": RED, "interrupted": GREY}
+OUTCOME_COLOURS = {"measured": GREEN, "slower": ORANGE, "failed": RED, "interrupted": GREY, "not_probed": GREY}
 HEIGHT = 360
+TIME_UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
 def history_chart(trials: Sequence[Trial], summary: StudySummary) -> Figure:
@@ -117,22 +120,30 @@ def levels_chart(arms: Mapping[str, Arm]) -> Figure:
     return dressed(figure, "requests in flight", "output tokens/s")
 
 
-def node_time_chart(trials: Sequence[Trial]) -> Figure:
+def node_time_chart(rungs: Mapping[Rung, RungCost]) -> Figure:
     """Return the node time by rung and by what came of it."""
     from plotly.graph_objects import Bar, Figure
 
-    spent: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for trial in trials:
-        if trial.outcome is not None and trial.record is not None:
-            spent[trial.outcome.kind.value][trial.work.rung.value] += trial.record.wall_s
-    rungs = list(dict.fromkeys(trial.work.rung.value for trial in trials))
     figure = Figure()
-    for outcome in (kind.value for kind in OutcomeKind if kind.value in spent):
-        seconds = [spent[outcome][rung] for rung in rungs]
-        colour = OUTCOME_COLOURS[outcome]
-        figure.add_trace(Bar(name=outcome, y=rungs, x=seconds, orientation="h", marker_color=colour))
-    figure.update_layout(barmode="stack", height=120 + 60 * len(rungs))
-    return dressed(figure, "node time in seconds", "", height=None)
+    longest = max((cost.node_s for cost in rungs.values()), default=0.0)
+    unit, in_unit = next((each for each in TIME_UNITS if longest >= 2 * each[1]), TIME_UNITS[-1])
+    for outcome in (kind.value for kind in OutcomeKind):
+        seconds = [cost.by_outcome_s.get(outcome, 0.0) for cost in rungs.values()]
+        if any(seconds):
+            named, colour = [rung.value for rung in rungs], OUTCOME_COLOURS[outcome]
+            times = [each / in_unit for each in seconds]
+            figure.add_trace(
+                Bar(
+                    name=outcome.replace("_", " "),
+                    y=named,
+                    x=times,
+                    orientation="h",
+                    marker_color=colour,
+                    hovertemplate=f"%{{y}}: %{{x:.3g}} {unit}",
+                )
+            )
+    figure.update_layout(barmode="stack", height=130 + 50 * len(rungs), showlegend=True)
+    return dressed(figure, f"node time in {unit}", "", height=None)
 
 
 def dressed(figure: Figure, x: str | None = None, y: str | None = None, height: int | None = HEIGHT) -> Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
@@ -10,7 +10,8 @@ from agent.deadends.documents import scope_words
 from agent.deadends.observation import trial_label
 from agent.redaction import redact_text
 from agent.report_words import command_line
-from agent.savings import Counts, saved_s
+from agent.saved import FailureTimes, map_saved_s
+from agent.savings import Counts
 from agent.store.trial import Trial
 from agent.summary import StudySummary
 
@@ -87,13 +88,13 @@ def map_columns(dead_ends: Sequence[DeadEnd]) -> list[str]:
     return sorted(dict.fromkeys(named), key=lambda name: (-named.count(name), name))
 
 
-def map_rows(dead_ends: Sequence[DeadEnd], ruled_out: Counts, typical: Mapping[str, float]) -> list[MapRow]:
+def map_rows(dead_ends: Sequence[DeadEnd], ruled_out: Counts, times: FailureTimes) -> list[MapRow]:
     """Return the map, surest first: what blocks, then what is suspected, then what is only history.
 
     Args:
         dead_ends: The map.
         ruled_out: What each dead end ruled out.
-        typical: Rung → seconds of a trial that worked there.
+        times: How long failures take in this study.
     """
     order = list(DeadEndState)
     order.sort(key=lambda state: state is not DeadEndState.CONFIRMED)
@@ -105,7 +106,7 @@ def map_rows(dead_ends: Sequence[DeadEnd], ruled_out: Counts, typical: Mapping[s
             cells=tuple(_cell(each, name) for name in columns),
             scope=scope_words(each),
             escapes=tuple(map(str, each.escapes)),
-            saved_s=saved_s(ruled_out.get(each.id, {}), typical),
+            saved_s=map_saved_s(each, ruled_out.get(each.id, {}), times),
         )
         for each in found
     ]
