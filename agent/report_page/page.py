@@ -55,7 +55,7 @@ def render(summary: StudySummary, history: History, ruled_out: Counts, command: 
         summary=summary,
         headline=headline(summary),
         command=command,
-        charts={title: _drawn(figure) for title, figure in _charts(summary, history).items()},
+        charts={title: _drawn(figure) for title, figure in charts_of(summary, history).items()},
         columns=map_columns(dead_ends),
         dead_ends=rows,
         saved_s=sum(row.saved_s for row in rows),
@@ -72,8 +72,12 @@ def render(summary: StudySummary, history: History, ruled_out: Counts, command: 
     )
 
 
-def _charts(summary: StudySummary, history: History) -> dict[str, Figure]:
-    """Return title → chart, in the order in which they are read."""
+def charts_of(summary: StudySummary, history: History) -> dict[str, Figure]:
+    """Return title → chart, in the order in which they are read.
+
+    What to draft at each concurrency is there where two draft lengths were measured beside the best, the front where
+    there are several goals, and what mattered where enough assignments were measured to tell.
+    """
     arms = arms_of(history.trials)
     if not arms:
         return {"Where the node time went": node_time_chart(summary.rungs)} if summary.rungs else {}

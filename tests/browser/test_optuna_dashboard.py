@@ -23,7 +23,7 @@ def test_it_lists_the_study_and_its_trials(story_home: Path) -> None:
             assert {"story", "story/probes"} <= set(by_name)
             study = _asked(f"http://127.0.0.1:{port}/api/studies/{by_name['story']}?after=0")
             assert study is not None
-            assert {trial["state"] for trial in study["trials"]} == {"Complete", "Pruned"}
+            assert {trial["state"] for trial in study["trials"]} == {"Complete", "Pruned"}  # the first one failed
         finally:
             process.terminate()
 
