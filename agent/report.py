@@ -11,6 +11,7 @@ from agent.effects import contradictions
 from agent.front import mean_figures
 from agent.goals import in_words
 from agent.node_time import node_time_markdown
+from agent.progress import spoken
 from agent.report_words import command_line
 from agent.requests import request_of
 from agent.rungs import cost_words
@@ -109,7 +110,7 @@ def headline(summary: StudySummary) -> list[str]:
     outcomes = summary.outcomes
     lines = [
         f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
-        f"{outcomes['failed']} failed; {summary.num_probes} probes; {summary.node_s:.0f} s of node time",
+        f"{outcomes['failed']} failed; {summary.num_probes} probes; {spoken(summary.node_s)} of node time",
     ]
     if words := cost_words(dict(summary.rungs)):
         lines.append(f"below the top: {words}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent.progress import spoken
 from agent.spec import StudySpec
 from agent.store.trial import Trial
 from runners import EngineSettings, Rung
@@ -77,5 +78,5 @@ def cost_words(costs: dict[Rung, RungCost]) -> str:
     for rung, cost in costs.items():
         if rung is not Rung.FULL:
             failed = f"{cost.failed} failed, " if cost.failed else ""
-            parts.append(f"{cost.closed} {WORDS[rung]} ({failed}{cost.node_s:.0f} s)")
+            parts.append(f"{cost.closed} {WORDS[rung]} ({failed}{spoken(cost.node_s)})")
     return ", ".join(parts)

@@ -13,7 +13,7 @@ from agent.redaction import redact_text
 from agent.report import headline
 from agent.report_page.answers import front_chart, schedule_chart
 from agent.report_page.charts import history_chart, levels_chart, node_time_chart, parameter_charts
-from agent.report_page.tables import map_columns, map_rows, trial_rows
+from agent.report_page.tables import by_reason, map_columns, map_rows, trial_rows
 from agent.saved import times_of
 from agent.savings import Counts
 from agent.store.trial import Trial
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 FOLDER = Path(__file__).parent
+CONTROLS = {
+    "displaylogo": False,
+    "responsive": True,
+    "displayModeBar": "hover",
+    "modeBarButtons": [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+}
+"""What a reader may do with a chart; the buttons show up beside the pointer only."""
 COMMANDS = 200
 """Launches whose command stands in the page; those of a larger study are in their artifact folders."""
 
@@ -48,7 +55,7 @@ def render(summary: StudySummary, history: History, ruled_out: Counts, command: 
     from plotly.offline import get_plotlyjs
 
     environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"redact": redact_text, "spoken": spoken}
+    environment.filters |= {"redact": redact_text, "spoken": spoken, "breakable": _breakable}
     dead_ends = summary.atlas.dead_ends
     rows = map_rows(dead_ends, ruled_out, times_of(history))
     return environment.get_template("page.html").render(
@@ -61,6 +68,7 @@ def render(summary: StudySummary, history: History, ruled_out: Counts, command: 
         saved_s=sum(row.saved_s for row in rows),
         launches=trial_rows(history.trials, summary, COMMANDS),
         below=[(title, unit, trial_rows(_at(history, rung), summary, 0)) for rung, (title, unit) in BELOW.items()],
+        unproven=by_reason(summary.unproven),
         spent=spent_table(summary),
         saved=saved_table(summary),
         saved_notes=saved_notes(summary),
@@ -90,9 +98,20 @@ def charts_of(summary: StudySummary, history: History) -> dict[str, Figure]:
         "Every launch": history_chart(history.trials, summary),
         **answers,
         "Throughput at each concurrency": levels_chart(_named_arms(summary, arms)),
-        **parameter_charts(history.space, arms),
+        **(parameter_charts(history, arms, summary.best.assignment, _unit(summary)) if summary.best else {}),
         "Where the node time went": node_time_chart(summary.rungs),
     }
+
+
+def _breakable(text: object) -> str:
+    """Return a text, escaped, that may be broken behind its underscores, so that columns stay narrow."""
+    from markupsafe import Markup, escape
+
+    return Markup("_<wbr>").join(escape(part) for part in str(text).split("_"))
+
+
+def _unit(summary: StudySummary) -> str:
+    return summary.goals[0].short_unit if len(summary.goals) == 1 else "geometric mean of the goals"
 
 
 def _at(history: History, rung: Rung) -> list[Trial]:
@@ -109,9 +128,7 @@ def _drawn(figure: Figure) -> str:
     """Return a chart as a part of the page, which carries plotly's script once."""
     from plotly.io import to_html
 
-    drawn: str = to_html(
-        figure, include_plotlyjs=False, full_html=False, config={"displaylogo": False, "responsive": True}
-    )
+    drawn: str = to_html(figure, include_plotlyjs=False, full_html=False, config=CONTROLS)
     return drawn
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
@@ -16,6 +16,8 @@ from agent.store.trial import Trial
 from agent.summary import StudySummary
 
 DECISIVE_CHARS = 300
+MOST_CONDITIONS = 4
+"""Conditions of a dead end that are shown as columns of the picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class MapRow:
 
     found: DeadEnd
     cells: tuple[str, ...]
-    """For each parameter that any dead end names: the condition on it, or nothing."""
+    """For each column of the picture: the condition on that parameter, or nothing; empty where there are too many."""
     scope: str
     escapes: tuple[str, ...]
     saved_s: float
@@ -83,8 +85,12 @@ def _trial_row(trial: Trial, summary: StudySummary, with_command: bool) -> Trial
 
 
 def map_columns(dead_ends: Sequence[DeadEnd]) -> list[str]:
-    """Return the parameters that dead ends name, most often named first."""
-    named = [condition.parameter for found in dead_ends for condition in found.conditions]
+    """Return the parameters that dead ends of few conditions name, most often named first.
+
+    What is flaky is one launch with all its values: these would fill the picture and show nothing.
+    """
+    few = (found for found in dead_ends if len(found.conditions) <= MOST_CONDITIONS)
+    named = [condition.parameter for found in few for condition in found.conditions]
     return sorted(dict.fromkeys(named), key=lambda name: (-named.count(name), name))
 
 
@@ -103,13 +109,21 @@ def map_rows(dead_ends: Sequence[DeadEnd], ruled_out: Counts, times: FailureTime
     return [
         MapRow(
             found=each,
-            cells=tuple(_cell(each, name) for name in columns),
+            cells=tuple(_cell(each, name) for name in columns) if len(each.conditions) <= MOST_CONDITIONS else (),
             scope=scope_words(each),
             escapes=tuple(map(str, each.escapes)),
             saved_s=map_saved_s(each, ruled_out.get(each.id, {}), times),
         )
         for each in found
     ]
+
+
+def by_reason(unproven: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return why nobody can tell → the parameters whose effect is not proven for that reason."""
+    found: dict[str, list[str]] = {}
+    for name, why in unproven.items():
+        found.setdefault(why, []).append(name)
+    return found
 
 
 def _cell(found: DeadEnd, parameter: str) -> str:
