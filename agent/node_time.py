@@ -20,14 +20,17 @@ NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Titles of the columns, and the rows below them; the first column is words, the others are figures."""
+    """Titles of the columns, and the rows below them; the first columns are words, the others are figures."""
 
     titles: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    num_words: int = 1
+    """Columns of words."""
 
     def markdown(self) -> str:
         """Return it as a Markdown table."""
-        lines = [self.titles, ("---", *["---:"] * (len(self.titles) - 1)), *self.rows]
+        rule = [*["---"] * self.num_words, *["---:"] * (len(self.titles) - self.num_words)]
+        lines = [self.titles, rule, *self.rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -58,7 +61,7 @@ def saved_table(summary: StudySummary) -> Table:
     if saved.early:
         loads = plural(saved.early, "load", "loads")
         rows.append(("ending loads early", f"the rest of {loads} that were clearly slower", spoken(saved.early_s)))
-    return Table(("saved by", "not run", "node time"), tuple(rows))
+    return Table(("saved by", "not run", "node time"), tuple(rows), num_words=2)
 
 
 def saved_notes(summary: StudySummary) -> list[str]:

@@ -133,7 +133,7 @@ def _importance_chart(ranked: Mapping[str, float]) -> Figure:
         cliponaxis=False,
         hovertemplate="%{y}: %{x:.1%}<extra></extra>",
     )
-    figure = dressed(Figure(bars), "loss with its worst value (estimate)", "")
+    figure = dressed(Figure(bars), "estimated loss at its worst value", "")
     figure.update_xaxes(tickformat=".0%", range=[0.0, 1.15 * max(*ranked.values(), 0.01)])
     figure.update_yaxes(automargin=True)
     return figure
