@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 def finish(ended: Ended, manifest: Manifest, tracking_uri: str, home: Home, console: Console) -> int:
     """Print how the search ended and return the command's exit code."""
     summary = summarise(ended.history, manifest.settings.name, ended.ruled_out)
+    if summary.atlas.dead_ends:  # before the answer, which is to stand where the reader is when it is over
+        console.print("\ndead ends:", style="bold")
+        print_dead_ends(summary.atlas.dead_ends, console)
     console.print()
     console.print(f"{manifest.settings.name}: {ended.stop.why}", style="bold", soft_wrap=True)
     for line in headline(summary):
         print_indented(console, line)
-    if summary.atlas.dead_ends:
-        console.print("\ndead ends:", style="bold")
-        print_dead_ends(summary.atlas.dead_ends, console)
     if summary.best is not None:
         line = reproduce_command(ended.history.runner, summary.best.first, manifest)
         print_command(console, "repeat the best with:", line)
