@@ -16,7 +16,7 @@ from tests.browser.conftest import FAILED, Reader
 from tests.browser.screenshots import opens, served
 from tests.support.waiting import wait_until
 
-WAIT_S = 60
+WAIT_S = 180
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from agent.reading import read_study
 from agent.report_page.page import charts_of
 from tests.browser.conftest import Reader
 
-WAIT_S = 30
+WAIT_S = 120
 SHAPES = ".plot path, .plot rect, .trace path, .contourlayer path, .scatterlayer path"
 LARGEST_BYTES = 8 * 2**20
 
