@@ -10,6 +10,8 @@ from agent.deadends.observation import trial_label
 from agent.effects import contradictions
 from agent.front import mean_figures
 from agent.goals import in_words
+from agent.node_time import node_time_markdown
+from agent.progress import spoken
 from agent.report_words import command_line
 from agent.requests import request_of
 from agent.rungs import cost_words
@@ -54,6 +56,8 @@ def as_report(summary: StudySummary, command: str | None, commands: ScheduleComm
         told = schedule_markdown(summary.schedule, commands or ScheduleCommands({}, why_none="the engine is not asked"))
         lines += ["", "## How many tokens to draft", "", told]
     lines += ["", "## Dead ends", "", as_markdown(summary.atlas.dead_ends)]
+    if time := node_time_markdown(summary):
+        lines += ["## Where the node time went", "", time, ""]
     if summary.replaced:
         lines += ["", "## What the engine replaced", "", *(f"- {line}" for line in _replaced(summary.replaced)), ""]
     if summary.unproven:
@@ -106,7 +110,7 @@ def headline(summary: StudySummary) -> list[str]:
     outcomes = summary.outcomes
     lines = [
         f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
-        f"{outcomes['failed']} failed; {summary.num_probes} probes; {summary.node_s:.0f} s of node time",
+        f"{outcomes['failed']} failed; {summary.num_probes} probes; {spoken(summary.node_s)} of node time",
     ]
     if words := cost_words(dict(summary.rungs)):
         lines.append(f"below the top: {words}")
@@ -114,10 +118,9 @@ def headline(summary: StudySummary) -> list[str]:
     if summary.earlier:
         lines.append(f"{summary.earlier} of the launches were made before the environment changed, and are kept apart")
     if outcomes["slower"]:
-        lines.append(
-            f"{outcomes['slower']} more launches were stopped early, clearly slower than the best: about "
-            f"{summary.saved_s:.0f} s of measuring saved"
-        )
+        lines.append(f"{outcomes['slower']} more launches were stopped early, clearly slower than the best")
+    if saved := summary.saved.words():
+        lines.append(saved)
     if summary.modelled:
         lines.append(f"modelled node {summary.modelled}: nothing was launched, every figure is the model's")
     if summary.simulated_acceptance is not None:

@@ -27,10 +27,12 @@ from agent.mirror.worker import MirrorWorker
 from agent.propose.history import History
 from agent.propose.order import Stop
 from agent.recovery import begin_session, close_orphans, give_up_ownership, take_ownership
+from agent.savings import Counts
 from agent.snapshot import dead_end_ids, snapshot_of
 from agent.store.manifest import Manifest
 from agent.store.study_store import PAUSED, StudyStore
 from agent.store.trial import Kind, Trial
+from agent.wishes import read_counts
 from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
 from runners.local_pool import LadderPool
 from runners.ray_pool import PoolError, RayPool
@@ -75,6 +77,8 @@ class Ended:
     history: History
     is_mirrored: bool
     experiment_id: str
+    ruled_out: Counts
+    """What each dead end of the map ruled out."""
 
 
 class _MirrorObserver:
@@ -150,7 +154,8 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
             is_mirrored = worker.close(FLUSH_S)
         if not is_mirrored and worker.missing:
             console.print(worker.missing, style="yellow")
-        return Ended(stop, store.manifest, history, is_mirrored, mirror.experiment_id if is_mirrored else "")
+        experiment = mirror.experiment_id if is_mirrored else ""
+        return Ended(stop, store.manifest, history, is_mirrored, experiment, read_counts(store))
     finally:
         heartbeat.close()
         with suppress(StorageError):  # it failed already, and that is what the user is told; our lease ends with us

@@ -85,6 +85,10 @@ class Improvement:
         rows = zip(keys, expected.mean, expected.sd, strict=True)
         return {key: (float(mean), float(sd)) for key, mean, sd in rows if key in self.history.measured}
 
+    def expected(self, points: Sequence[Assignment]) -> list[float]:
+        """Return what each of these assignments is expected to measure, in logarithms of the objective."""
+        return [float(mean) for mean in self._surrogate.expect(points, self._known(points)).mean]
+
     def _changes(self, start: Assignment) -> dict[str, Assignment]:
         points = map(self._as_it_runs, self.history.space.single_changes(start))
         return {assignment_key(point): point for point in points}
