@@ -27,6 +27,7 @@ from agent.mirror.worker import MirrorWorker
 from agent.propose.history import History
 from agent.propose.order import Stop
 from agent.recovery import begin_session, close_orphans, give_up_ownership, take_ownership
+from agent.side_by_side import pool_of
 from agent.snapshot import dead_end_ids, snapshot_of
 from agent.store.manifest import Manifest
 from agent.store.study_store import PAUSED, StudyStore
@@ -137,6 +138,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 slots=options.slots,
                 deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
                 lost_to=heartbeat.taker,
+                tell=lambda words: console.print(words, style="yellow", soft_wrap=True),
             )
             worker = MirrorWorker(lambda: mirror, snapshot_of(store, campaign.history(), "running"), warn=console.print)
             view = LiveView(console, campaign.history(), store.name)
@@ -184,8 +186,11 @@ def guarded(session_id: str) -> Iterator[None]:
 def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
     """Keep a Ray that has what a trial of the study needs. Raises NodeUnusableError where there is none."""
     settings = store.manifest.settings.engine
-    num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
-    pool = LadderPool(options.ray_address, num_cpus=num_cpus)
+    if options.ray_address is not None:
+        pool = LadderPool(options.ray_address)
+    else:
+        manifest = store.manifest
+        pool = pool_of(manifest.space, settings, store.epochs[-1].facts, os.environ, options.slots)
     try:
         with console.status("starting Ray"):
             pool.start()

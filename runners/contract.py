@@ -16,6 +16,7 @@ from runners.frozen import Frozen
 from runners.measured import Latency, LevelMeasurement, Measurement, StoppedEarly, StopRule
 from runners.probe_measurement import ProbedCall, ProbeMeasurement
 from runners.shown import Shown
+from runners.slot import Slot
 from runners.workload import Workload
 from search_spaces import Assignment, Facts, Scalar
 
@@ -136,6 +137,8 @@ class TrialRequest(Frozen):
     """The user's environment, as the agent found it (not that of the Ray worker)."""
     artifact_dir: str
     """Absolute path of the folder for the log, the result and the stacks of this trial."""
+    slot: Slot | None = None
+    """The part of the node that the trial has; None: all of it, or what Ray gives."""
 
 
 class Exit(Frozen):
@@ -216,6 +219,8 @@ class RunRecord(Frozen):
     leftovers: Leftovers = Leftovers()
     node: str = ""
     """Host name of the node it ran on."""
+    slot: Slot | None = None
+    """The part of the node that it had, where it was given one."""
 
 
 class Rewrite(Frozen):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from runners.slot import Slot
 from runners.slots import NodeSlots
 
-IDLE_SHARE = 0.04
+IDLE_SHARE = 0.03
 """Share of the places' time that may be idle while somebody waits, for the sake of the order."""
 PATIENCE = 20
 """How many times the longest trial so far may the whole node be used by others that came later."""

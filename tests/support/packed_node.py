@@ -32,7 +32,7 @@ NODES: dict[str, NodeLayout] = {
     "sockets": gpu_layout({"gpu_count": 8, "links": links([], HALVES), **SOCKETS}),
     "NVLink": gpu_layout({"gpu_count": 8, "links": [" ".join(["NV18"] * 8)] * 8, **SOCKETS}),
 }
-"""Nodes with eight GPUs: two behind each PCIe switch and two switches a socket; four a socket; all behind NVSwitches."""
+"""Nodes with eight GPUs: two behind each PCIe switch, two switches a socket; four a socket; all behind NVSwitches."""
 
 
 @dataclass(frozen=True)
