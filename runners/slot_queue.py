@@ -49,10 +49,12 @@ class _Reservation:
 class SlotQueue:
     """The trials of one node, waiting and running. A job is whatever its owner calls it."""
 
-    def __init__(self, slots: NodeSlots, most_at_once: int) -> None:
+    def __init__(
+        self, slots: NodeSlots, most_at_once: int, *, idle_share: float = IDLE_SHARE, patience: float = PATIENCE
+    ) -> None:
         """Begin with an empty queue; `most_at_once` is how many trials may run at the same time."""
         self.slots = slots
-        self._most = most_at_once
+        self._most, self._idle_share, self._patience = most_at_once, idle_share, patience
         self._waiting: list[_Waiting] = []
         self._running: dict[Hashable, _Run] = {}
         self._reservation: _Reservation | None = None
@@ -193,12 +195,12 @@ class SlotQueue:
         return sum(total for _, total in known) / number if number else None
 
     def _is_due(self, waiting: _Waiting) -> bool:
-        limit = PATIENCE * self._longest * self.slots.num_usable
+        limit = self._patience * self._longest * self.slots.num_usable
         return 0 < limit <= waiting.overtaken
 
     @property
     def _affordable_idle(self) -> float:
-        return IDLE_SHARE * (self._busy + self._idle) - self._idle
+        return self._idle_share * (self._busy + self._idle) - self._idle
 
     def _account(self, now: float) -> None:
         """Add up what was used and what lay idle since the last call."""

@@ -68,9 +68,9 @@ class Packed:
 class Node:
     """One run. It keeps its own books, so that an error of the queue's does not hide itself."""
 
-    def __init__(self, layout: NodeLayout, jobs: Sequence[Job], depth: int) -> None:
+    def __init__(self, layout: NodeLayout, jobs: Sequence[Job], depth: int, **policy: float) -> None:
         """Begin; `depth` trials are kept waiting until all have arrived."""
-        self._queue = SlotQueue(NodeSlots(layout, is_shared=True), most_at_once=len(layout.places))
+        self._queue = SlotQueue(NodeSlots(layout, is_shared=True), len(layout.places), **policy)
         self._jobs, self._depth, self._num_gpus = jobs, depth, len(layout.places)
         self._running: dict[int, Slot] = {}
         self._waiting: dict[int, float] = {}
@@ -119,6 +119,13 @@ class Node:
             self.result.overtaken[job] = self.result.overtaken.get(job, 0.0) + elapsed * later
 
 
-def pack(layout: NodeLayout, jobs: Sequence[Job], depth: int) -> Packed:
-    """Run jobs on a node, with so many of them waiting as long as there are more."""
-    return Node(layout, jobs, depth).run()
+def pack(layout: NodeLayout, jobs: Sequence[Job], depth: int, **policy: float) -> Packed:
+    """Run jobs on a node, with so many of them waiting as long as there are more.
+
+    Args:
+        layout: The node.
+        jobs: In order of arrival.
+        depth: How many wait.
+        policy: `idle_share` and `patience` of the queue, in the place of its own.
+    """
+    return Node(layout, jobs, depth, **policy).run()
