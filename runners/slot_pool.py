@@ -57,7 +57,7 @@ class SlotPool(LadderPool):
         """Return whether one more trial may be handed in."""
         if num_in_flight - self._queue.num_waiting >= most:
             return False
-        if len(self._widths) > 1:
+        if len({self._queue.slots.layout.size(ranks) for ranks in self._widths}) > 1:
             return self._queue.num_waiting < AHEAD
         return self._queue.has_room(self._widths[0])
 
