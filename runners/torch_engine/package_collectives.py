@@ -75,6 +75,8 @@ PACKAGE_COLLECTIVES = {
     ),
 }
 """Name in a probe's chain → where it is. All constructors take the ranks' CPU group and the device."""
+_PARALLEL_STATE = {"sglang": "sglang.srt.distributed.parallel_state", "vllm": "vllm.distributed.parallel_state"}
+"""Package → the module that holds its groups of ranks."""
 
 
 class PackageAllReduce:
@@ -133,6 +135,28 @@ def communicator_type(name: str) -> type[Any]:
             f"known here (it needs {', '.join(sorted(required))}{'; no ' if methods else ''}{', '.join(methods)})"
         )
     return found  # type: ignore[no-any-return]
+
+
+def join_world_group(package: str, rank: int) -> None:
+    """Make the engine's world group of the ranks that are joined already, where the engine has one.
+
+    Its classes ask for it: the check which GPUs reach each other, for one (SGLang 0.5.8 to 0.5.23, vLLM 0.29 to 0.33,
+    both ``distributed/parallel_state.py``, ``init_distributed_environment``: of ranks that torch has joined it makes
+    only this group).
+
+    Raises:
+        NotProbedError: the engine makes it otherwise than known here.
+    """
+    size, backend = dist.get_world_size(), dist.get_backend()
+    try:
+        module = importlib.import_module(_PARALLEL_STATE[package])
+        if getattr(module, "_WORLD", None) is None:
+            module.init_distributed_environment(world_size=size, rank=rank, local_rank=rank, backend=backend)
+    except Exception as error:  # the engine's own code, which may raise anything
+        raise NotProbedError(
+            f"the world group of {package} {version_of(package)} is made otherwise than known here "
+            f"({type(error).__name__}: {error})"
+        ) from error
 
 
 def version_of(package: str) -> str:

@@ -163,12 +163,22 @@ class {name}:
 """
 
 
+PARALLEL_STATE = """
+_WORLD = None
+
+def init_distributed_environment(world_size, rank, local_rank, backend):
+    global _WORLD
+    _WORLD = (world_size, local_rank, backend)
+"""
+
+
 def add_communicator(
     site: Path, module: str, name: str, *, disabled: bool = False, more: str = "", body: str = "pass"
 ) -> None:
-    """Let SGLang seem to be installed, with a communicator that sums with gloo."""
+    """Let SGLang seem to be installed, with a communicator that sums with gloo and the engine's world group."""
     folder = site / "sglang" / "srt" / "distributed" / "device_communicators"
     folder.mkdir(parents=True, exist_ok=True)
+    (folder.parent / "parallel_state.py").write_text(PARALLEL_STATE)
     text = COMMUNICATOR.format(name=name, disabled=disabled, more=more, body=body)
     (folder / f"{module}.py").write_text(text)
 
@@ -250,6 +260,22 @@ def test_a_communicator_that_raises_is_a_failure_only_where_the_engine_lets_it(t
     assert "wants to be set up by its engine" in answers["alone"]["not_probed"]
     assert answers["swallowed"]["ok"] and "no peer access" in answers["swallowed"]["replaced"][0]
     assert not answers["raised"]["ok"] and "KeyError: 12" in answers["raised"]["error"]
+
+
+def test_the_engine_s_world_group_is_there_before_its_communicators(tmp_path: Path) -> None:
+    """They ask for it (SGLang 0.5.16: which GPUs reach each other); an engine that makes it otherwise is not probed."""
+    site = tmp_path / "site"
+    asked = "from sglang.srt.distributed import parallel_state; assert parallel_state._WORLD == (2, rank, 'gloo')"
+    add_communicator(site, "custom_all_reduce", "CustomAllreduce", body=f"rank = dist.get_rank(); {asked}")
+    request = {"id": "asks", "plan": plan("sglang.custom", "gloo")}
+    answer = standalone(tmp_path, [request], site)["asks"]
+    assert answer["ok"] and answer["collective"] == "sglang.custom" and not answer["replaced"]
+
+    state = site / "sglang" / "srt" / "distributed" / "parallel_state.py"
+    state.write_text("def init_distributed_environment(settings): raise AssertionError\n")
+    (tmp_path / "results.jsonl").unlink()
+    answer = standalone(tmp_path, [request], site)["asks"]
+    assert not answer["ok"] and "world group of sglang" in answer["not_probed"] and "TypeError" in answer["not_probed"]
 
 
 def test_an_import_that_touches_cuda_is_left_to_the_ranks(tmp_path: Path) -> None:
