@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,6 @@ from search_spaces import SearchSpace, load_space
 from tests.support.pool_in_here import PoolInHere
 from tests.support.stores import sqlite_store
 from tests.support.synthetic_engine import SyntheticEngine
-from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SPACE = load_space("torch")
@@ -134,7 +134,10 @@ def test_two_trials_of_the_torch_engine_run_side_by_side_each_on_its_cores(tmp_p
     together = set[frozenset[str]]()
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as agent:
         try:
-            wait_until(lambda: _look(home, seen, together) or agent.poll() is not None, 280)
+            while agent.poll() is None:  # pytest ends a test that hangs
+                _look(home, seen, together)
+                with suppress(subprocess.TimeoutExpired):
+                    agent.wait(0.2)
         finally:
             agent.terminate()
         assert agent.returncode == 0, agent.stderr.read() if agent.stderr else ""
@@ -142,14 +145,15 @@ def test_two_trials_of_the_torch_engine_run_side_by_side_each_on_its_cores(tmp_p
     assert together, "at some moment two launches ran"
     for one, other in (tuple(pair) for pair in together if len(pair) == 2):
         assert not seen[one] & seen[other]
-    store = StudyStore(open_storage(f"sqlite:///{home}/studies.db"), f"sqlite:///{home}/studies.db", "torch")
+    url = Home(home).storage_url
+    store = StudyStore(open_storage(url), url, "torch")
     slots = [trial.record.slot for trial in store.trials() if trial.record is not None]
     assert len(slots) == BUDGET_OF_STUDY and all(slot is not None and slot.cores for slot in slots)
     for one_slot, other_slot in itertools.combinations({slot for slot in slots if slot is not None}, 2):
         assert not set(one_slot.cores) & set(other_slot.cores)
 
 
-def _look(home: Path, seen: dict[str, set[str]], together: set[frozenset[str]]) -> bool:
+def _look(home: Path, seen: dict[str, set[str]], together: set[frozenset[str]]) -> None:
     """Note which cores the engines of this study may use, and which of them run at this moment."""
     now = set[str]()
     for pid in all_pids():
@@ -163,4 +167,3 @@ def _look(home: Path, seen: dict[str, set[str]], together: set[frozenset[str]]) 
             now.add(cookie[1])
     if len(now) > 1:
         together.add(frozenset(now))
-    return False
