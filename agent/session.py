@@ -109,8 +109,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     store.set_attribute(PAUSED, None)
     session_id = secrets.token_hex(16)
     begin_session(store, session_id)
-    interrupted = close_orphans(store)
-    if interrupted:
+    if interrupted := close_orphans(store):
         console.print(
             f"{interrupted} trials of the previous agent were closed as interrupted; their work is queued again"
         )

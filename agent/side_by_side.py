@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from agent.errors import UsageError
+from agent.store.manifest import Manifest
 from runners import EngineSettings
 from runners.engine_dialects.node import RANK_PARAMETERS
 from runners.local_pool import LadderPool
@@ -60,6 +61,15 @@ def check_room(
     layout = node_slots(engine, facts, environment, at_once).layout
     if engine.device == "cuda":
         _check_gpus(layout, ranks_of_study(space, engine), at_once)
+
+
+def slot_words(manifest: Manifest, at_once: int) -> str:
+    """Return the slots of the first trials at the same time, in words: those of the narrowest that there may be."""
+    engine, ranks = manifest.settings.engine, min(ranks_of_study(manifest.space, manifest.settings.engine))
+    slots, found = node_slots(engine, manifest.facts, os.environ, at_once), list[str]()
+    while len(found) < at_once and (places := slots.find(ranks)) is not None:
+        found.append(slots.take(places).words())
+    return " | ".join(found)
 
 
 def pool_of(

@@ -150,7 +150,8 @@ def test_the_search_refuses_before_anything_is_written(tmp_path: Path) -> None:
     refused = CliRunner().invoke(main, ["search", *home])
     assert refused.exit_code == 2 and "--interference" in refused.output
     assert not (tmp_path / "state").exists()
-    assert CliRunner().invoke(main, ["search", *home, FLAG]).exit_code == 0
+    forced = CliRunner().invoke(main, ["search", *home, FLAG])
+    assert forced.exit_code == 0 and "2 trials at the same time, each with core" in forced.output
 
 
 def settings(device: str = "cuda", ranks: int = 2) -> EngineSettings:

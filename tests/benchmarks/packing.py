@@ -26,7 +26,7 @@ MIXES = {
     "as much GPU time of each": (8, 4, 2, 1),
     "mostly TP 8": (1, 1, 1, 8),
 }
-TRIALS, SEEDS, SPREAD, SECONDS = 1000, 10, 0.35, 300.0
+TRIALS, SEEDS, SPREAD, SECONDS = 500, 5, 0.35, 300.0
 """Trials of a run, runs, spread of the durations (of their logarithms), and the median duration."""
 DEPTHS = (24, 8, 2)
 """Trials that wait."""
