@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runners import EngineSettings, Exit, Leftovers, Phase, Rung, RunRecord, TrialRequest, Workload
+from runners import EngineSettings, Exit, Leftovers, Phase, Rung, RunRecord, TrialRequest, Workload, slot_pool
 from runners.cookies import COOKIE_VARIABLE, find_processes
 from runners.node_layout import core_layout, gpu_layout
 from runners.ray_pool import Lost, RayPool, Running
@@ -189,3 +189,31 @@ def test_a_cancelled_trial_that_never_started_takes_nothing(tasks: Tasks) -> Non
     tasks.end(0)
     pool.result(first)
     assert len(tasks.handed_out) == 1 and pool.has_room(0, 1)
+
+
+def test_gpus_whose_memory_does_not_come_back_are_given_to_nobody(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task died without an answer; how much was used before is known from before it began."""
+    began: list[str] = []
+
+    class Guard:
+        """NVML of GPUs that keep two GiB."""
+
+        def __init__(self, environment: dict[str, str]) -> None:
+            began.append(environment["CUDA_VISIBLE_DEVICES"])
+
+        def wait_until_free(self, pids: object, timeout_s: float) -> int:
+            """Wait in vain."""
+            return 2 << 30
+
+    monkeypatch.setattr(slot_pool, "GpuMemoryGuard", Guard)
+    pool = pool_of_gpus((1, 2))
+    running = pool.submit([request_of("a-cookie-that-nobody-has", 2)])
+    tasks.end(0, Lost("the worker died"))
+    pool.result(running)
+    assert began == ["0,1"] and pool.goes_on_without_a_slot()
+    for number in range(2):
+        pool.submit([request_of(f"{number}", 1)])
+    assert tasks.slots() == [(0, 1), (2,), (3,)]
+    assert set(pool._queue.slots.lost.values()) == {"2.0 GiB of GPU memory"}
