@@ -205,7 +205,9 @@ class Campaign:
     def _requests(self, trials: Sequence[Trial], history: History) -> list[TrialRequest]:
         """Return what the runner is asked; `history` is the study before the trials were opened."""
         manifest, environment = self.store.manifest, self.environment
-        return [request_of(trial, manifest, environment, stop_rule(history, trial.work)) for trial in trials]
+        shares = self.slots > 1
+        rules = {trial.number: stop_rule(history, trial.work) for trial in trials}
+        return [request_of(each, manifest, environment, rules[each.number], shares_node=shares) for each in trials]
 
     def _open(self, work: Work, cookie: str) -> Trial:
         is_probe = work.kind is Kind.PROBE

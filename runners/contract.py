@@ -139,6 +139,8 @@ class TrialRequest(Frozen):
     """Absolute path of the folder for the log, the result and the stacks of this trial."""
     slot: Slot | None = None
     """The part of the node that the trial has; None: all of it, or what Ray gives."""
+    shares_node: bool = False
+    """Whether other trials may run on the node at the same time: what Ray gives is then made a slot, on the node."""
 
 
 class Exit(Frozen):

@@ -26,6 +26,7 @@ from runners.ray_daemons import RayDaemons
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
 from runners.slot_binding import bound
+from runners.slots import slot_here
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -277,4 +278,6 @@ def _with_gpus(request: TrialRequest) -> TrialRequest:
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
     if request.settings.device != "cuda" or gpus is None or request.slot is not None:
         return request
-    return request.model_copy(update={"environment": {**request.environment, "CUDA_VISIBLE_DEVICES": gpus}})
+    environment = {**request.environment, "CUDA_VISIBLE_DEVICES": gpus}
+    slot = slot_here(gpus) if request.shares_node else None
+    return request.model_copy(update={"environment": environment, "slot": slot})

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from runners.node_layout import NodeLayout
+from runners.gpu_facts import gpu_facts
+from runners.node_layout import NodeLayout, NoLayoutError, gpu_layout
+from runners.numa_facts import numa_cpus
 from runners.ports import FIRST_PORT, LAST_PORT
 from runners.slot import Slot
 
@@ -102,3 +104,17 @@ class NodeSlots:
             ports=(first, first + window - 1),
             is_shared=True,
         )
+
+
+def slot_here(visible: str) -> Slot | None:
+    """Return the slot of this machine that consists of the GPUs with these names, or None where nothing is known.
+
+    On a node of somebody's cluster it is Ray that hands out the GPUs, to several agents.
+    """
+    facts = {**gpu_facts(), "numa_cpus": numa_cpus()}
+    try:
+        layout, wanted = gpu_layout(facts), {place.gpu for place in gpu_layout(facts, visible).places}
+    except NoLayoutError:
+        return None
+    places = tuple(number for number, place in enumerate(layout.places) if place.gpu in wanted)
+    return NodeSlots(layout, is_shared=True).take(places) if places else None

@@ -11,7 +11,7 @@ from runners.node_layout import NodeLayout, NoLayoutError, core_layout, gpu_layo
 from runners.numa_facts import cpu_list, cpus_of, numa_cpus, numa_node_of
 from runners.slot import Slot
 from runners.slot_queue import SlotQueue
-from runners.slots import NodeSlots
+from runners.slots import NodeSlots, slot_here
 from tests.support.packed_node import HALVES, NODES, PAIRS
 
 SWITCHES = NODES["switches"]
@@ -168,3 +168,14 @@ def test_a_gpu_is_found_beside_its_memory(tmp_path: Path) -> None:
     assert numa_node_of("00000000:1B:00.0", tmp_path) == 1
     assert numa_node_of("00000000:43:00.0", tmp_path) is None
     assert numa_node_of("00000000:44:00.0", tmp_path) is None and numa_node_of(None, tmp_path) is None
+
+
+def test_the_gpus_that_ray_gives_on_a_shared_node_become_a_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With their cores and ports; where nobody knows what they are, nothing is bound."""
+    facts = {"gpu_count": 8, "gpu_numa": [0, 0, 0, 0, 1, 1, 1, 1], "links": None, "gpu_uuids": None}
+    monkeypatch.setattr("runners.slots.gpu_facts", lambda: facts)
+    monkeypatch.setattr("runners.slots.numa_cpus", lambda: {"0": "0-31", "1": "32-63"})
+    found = slot_here("5,2")
+    assert found is not None and found.gpus == (2, 5) and found.is_shared
+    assert found.cores == (*range(16, 24), *range(40, 48)) and found.memory_nodes == (0, 1)
+    assert slot_here("MIG-1") is None and slot_here("9") is None
