@@ -28,6 +28,7 @@ from agent.propose.history import History
 from agent.propose.order import Stop
 from agent.recovery import begin_session, close_orphans, give_up_ownership, take_ownership
 from agent.savings import Counts
+from agent.side_by_side import pool_of
 from agent.snapshot import dead_end_ids, snapshot_of
 from agent.store.manifest import Manifest
 from agent.store.study_store import PAUSED, StudyStore
@@ -112,8 +113,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     store.set_attribute(PAUSED, None)
     session_id = secrets.token_hex(16)
     begin_session(store, session_id)
-    interrupted = close_orphans(store)
-    if interrupted:
+    if interrupted := close_orphans(store):
         console.print(
             f"{interrupted} trials of the previous agent were closed as interrupted; their work is queued again"
         )
@@ -141,6 +141,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 slots=options.slots,
                 deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
                 lost_to=heartbeat.taker,
+                tell=lambda words: console.print(words, style="yellow", soft_wrap=True),
             )
             worker = MirrorWorker(lambda: mirror, snapshot_of(store, campaign.history(), "running"), warn=console.print)
             view = LiveView(console, campaign.history(), store.name)
@@ -193,10 +194,15 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: 
         NodeUnusableError: there is none.
     """
     settings = store.manifest.settings.engine
-    num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
-    pool = LadderPool(
-        options.ray_address, num_cpus=num_cpus, lost=lambda daemon: _leave_without(daemon, again, console)
-    )
+
+    def lost(daemon: str) -> None:
+        _leave_without(daemon, again, console)
+
+    if options.ray_address is not None:
+        pool = LadderPool(options.ray_address, lost=lost)
+    else:
+        manifest, facts = store.manifest, store.epochs[-1].facts
+        pool = pool_of(manifest.space, settings, facts, os.environ, options.slots, lost=lost)
     try:
         with console.status("starting Ray"):
             pool.start()

@@ -157,10 +157,9 @@ class Improvement:
         rows = (Seen(*row) for row in zip(self._in_flight, map(math.exp, expected), repeat(1), known, strict=False))
         return Surrogate(space, self._effects, [*self._rows, *rows], noise_sd)
 
-    @cached_property
+    @property
     def _in_flight(self) -> list[Assignment]:
-        points = {trial.work.key: trial.work.resolved for trial in self.history.launches if not trial.is_closed}
-        return [point for key, point in points.items() if key not in self.history.measured]
+        return self.history.in_flight.pending
 
     @property
     def _effects(self) -> dict[str, float]:

@@ -97,7 +97,8 @@ def _may_run_again(history: History, trial: Trial) -> bool:
         return False
     work = _again(trial)
     known = history.probed if work.rung is Rung.PROBE else history.identities | history.checked
-    return work.identity not in known and history.interruptions[work.identity] < ATTEMPTS
+    is_open = work.identity not in known and not history.in_flight.holds(work)
+    return is_open and history.interruptions[work.identity] < ATTEMPTS
 
 
 def _policy(trial: Trial) -> Policy | None:
