@@ -38,6 +38,7 @@ class SlotPool(LadderPool):
         queue: The machine's slots; nobody else may hand them out.
         widths: Numbers of ranks that the trials of the study may have.
         num_cpus: What Ray is told to have.
+        lost: See `RayPool`.
         clock: The time that the queue goes by.
     """
 
