@@ -96,7 +96,8 @@ class SearchSpace(SpaceModel):
     def _settled(self, assignment: Assignment, facts: Facts) -> Assignment:
         result = dict(assignment)
         for name, parameter in self.parameters.items():
-            if not parameter.is_active(result, facts):
+            is_conditional = parameter.active_when or parameter.active_where  # most are not: asked for every candidate
+            if is_conditional and not parameter.is_active(result, facts):
                 result[name] = parameter.default_on(facts)
         return result
 
