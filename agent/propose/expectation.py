@@ -11,6 +11,7 @@ from agent.deadends.evidence import PHASE_ORDER
 from agent.deadends.explain import LEAST_SHARE, Explanation
 from agent.deadends.learn import BELIEVED, REPEATS_BY_CHANCE
 from agent.deadends.suspicion import Suspicion
+from agent.propose.causes import Causes
 from agent.propose.history import History
 from search_spaces import Scalar, matches_all
 
@@ -28,30 +29,8 @@ def likely_causes(suspicion: Suspicion) -> list[Explanation]:
     return [each for each in suspicion.explanations if each.share >= LEAST_SHARE / 4]
 
 
-class Causes:
-    """The likely causes of one failure, prepared so that a point is weighed in a few operations."""
-
-    def __init__(self, suspicion: Suspicion) -> None:
-        likely = likely_causes(suspicion)
-        numbers = {each: index for index, each in enumerate(dict.fromkeys(c for one in likely for c in one.conditions))}
-        self._needed = [(sum(1 << numbers[each] for each in one.conditions), one.share) for one in likely]
-        self._conditions = [(condition, 1 << number) for condition, number in numbers.items()]
-        self._names = tuple({condition.parameter for condition in numbers})
-        self._broken: dict[tuple[str, str], int] = {}
-
-    def share(self, point: Mapping[str, Scalar]) -> float:
-        """Return the share of the causes that a point meets."""
-        broken = 0
-        for name in self._names:
-            broken |= self._broken_by(name, point[name])
-        return sum(share for needed, share in self._needed if not needed & broken)
-
-    def _broken_by(self, name: str, value: Scalar) -> int:
-        key = (name, repr(value))
-        if key not in self._broken:
-            own = ((condition, bit) for condition, bit in self._conditions if condition.parameter == name)
-            self._broken[key] = sum(bit for condition, bit in own if not condition.matches({name: value}))
-        return self._broken[key]
+def _causes_of(suspicion: Suspicion) -> Causes:
+    return Causes([(each.conditions, each.share) for each in likely_causes(suspicion)])
 
 
 @dataclass(frozen=True)
@@ -84,7 +63,7 @@ class Expectation:
 
     @cached_property
     def _causes(self) -> dict[int, Causes]:
-        return {id(each): Causes(each) for each in self.history.atlas.suspicions}
+        return {id(each): _causes_of(each) for each in self.history.atlas.suspicions}
 
 
 def _may_hide(other: Suspicion, suspicion: Suspicion) -> bool:
