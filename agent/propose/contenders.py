@@ -43,7 +43,7 @@ def propose(history: History, standing: Standing) -> Work | None:
 def awaits_a_repeat(history: History, standing: Standing) -> bool:
     """Return whether a contender is to be repeated and runs at this moment: its share is not spent on others."""
     leader = standing.leader(standing.reliable)
-    wanted = [] if leader is None else _wanted(history, standing, leader)
+    wanted = [] if leader is None else [*_telling(standing), *_for_the_verdict(history, standing, leader)]
     return any(history.in_flight.holds(baselines.next_repeat(history, key, "contender")) for key in wanted)
 
 
@@ -55,14 +55,17 @@ def any_repeat(history: History, standing: Standing) -> Work | None:
 
 def _most_telling(history: History, standing: Standing) -> Work | None:
     """Return the repeat that betters the choice most, or None where none does by something that matters."""
-    gains = {key: standing.gradients[key] for key in standing.reliable if key in standing.gradients}
-    for key in sorted(gains, key=lambda key: (-gains[key], key)):
-        if gains[key] <= MATTERS:
-            break
+    for key in _telling(standing):
         work = baselines.next_repeat(history, key, "contender")
-        if history.interruptions[work.identity] < ATTEMPTS:
+        if history.interruptions[work.identity] < ATTEMPTS and not history.in_flight.holds(work):
             return work
     return None
+
+
+def _telling(standing: Standing) -> list[str]:
+    """Return the contenders whose repeat betters the choice by something that matters, the one that does most first."""
+    gains = {key: standing.gradients[key] for key in standing.reliable if key in standing.gradients}
+    return [key for key in sorted(gains, key=lambda key: (-gains[key], key)) if gains[key] > MATTERS]
 
 
 def _for_the_verdict(history: History, standing: Standing, leader: str) -> list[str]:
