@@ -11,6 +11,7 @@ from agent.deadends.evidence import PHASE_ORDER
 from agent.deadends.explain import LEAST_SHARE, Explanation
 from agent.deadends.learn import BELIEVED
 from agent.deadends.suspicion import Suspicion
+from agent.propose.causes import Causes
 from agent.propose.history import History
 from agent.propose.limits import reach
 from search_spaces import Comparison, Condition, Scalar, matches_all
@@ -32,27 +33,19 @@ def likely_causes(suspicion: Suspicion) -> list[Explanation]:
     return [each for each in suspicion.explanations if each.share >= least]
 
 
-class Causes:
-    """The likely causes of one failure, prepared so that a point is weighed in a few operations."""
+class LikelyCauses(Causes):
+    """The likely causes of one failure, whose limits may begin earlier than is known."""
 
     def __init__(self, suspicion: Suspicion, history: History) -> None:
         self._likely = likely_causes(suspicion)
+        super().__init__([(each.conditions, each.share) for each in self._likely])
         self._space, self._passed = history.space, tuple(history.working_at(suspicion.failed.seen.rung).values())
-        numbers = {
-            each: index for index, each in enumerate(dict.fromkeys(c for e in self._likely for c in e.conditions))
-        }
-        self._needed = [(sum(1 << numbers[each] for each in one.conditions), one.share) for one in self._likely]
-        self._conditions = [(condition, 1 << number) for condition, number in numbers.items()]
         self._equal = sum(bit for each, bit in self._conditions if each.comparison is Comparison.EQUAL)
-        self._names = tuple({condition.parameter for condition in numbers})
-        self._broken: dict[tuple[str, str], int] = {}
         self._reach: dict[tuple[int, Condition, str], float] = {}
 
     def striking(self, point: Mapping[str, Scalar]) -> list[tuple[float, float]]:
         """Return the share of each cause, and how likely it strikes at a point."""
-        broken = 0
-        for name in self._names:
-            broken |= self._broken_by(name, point[name])
+        broken = self._broken_at(point)
         return [
             (share, 0.0 if needed & broken & self._equal else self._reaches(index, needed & broken, point))
             for index, (needed, share) in enumerate(self._needed)
@@ -76,13 +69,6 @@ class Causes:
         others = tuple(each for each in self._likely[index].conditions if each != condition)
         passed = (point[condition.parameter] for point in self._passed if matches_all(others, point))
         return reach(condition, value, self._space.parameters[condition.parameter].domain, passed)
-
-    def _broken_by(self, name: str, value: Scalar) -> int:
-        key = (name, repr(value))
-        if key not in self._broken:
-            own = ((condition, bit) for condition, bit in self._conditions if condition.parameter == name)
-            self._broken[key] = sum(bit for condition, bit in own if not condition.matches({name: value}))
-        return self._broken[key]
 
 
 @dataclass(frozen=True)
@@ -114,8 +100,8 @@ class Expectation:
         return chance
 
     @cached_property
-    def _causes(self) -> dict[int, Causes]:
-        return {id(each): Causes(each, self.history) for each in self.history.atlas.suspicions}
+    def _causes(self) -> dict[int, LikelyCauses]:
+        return {id(each): LikelyCauses(each, self.history) for each in self.history.atlas.suspicions}
 
 
 def _may_hide(other: Suspicion, suspicion: Suspicion) -> bool:
