@@ -24,6 +24,7 @@ from runners.engine_dialects import EngineNotUsableError
 
 BEST = "best: "
 """What the line with the winner begins with: what stands before it is about the study."""
+NO_BEST = "no best and no gain: only launches in full measure them"
 LABELS = ("modelled node", "acceptance is simulated", "front: ")
 """What lines of the study begin with that belong to every figure of it."""
 
@@ -108,10 +109,7 @@ def documents(summary: StudySummary, command: str | None, commands: ScheduleComm
 def headline(summary: StudySummary) -> list[str]:
     """Return what was found, in a few lines."""
     outcomes = summary.outcomes
-    lines = [
-        f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
-        f"{outcomes['failed']} failed; {summary.num_probes} probes; {spoken(summary.node_s)} of node time",
-    ]
+    lines = [_closed(summary)]
     if words := cost_words(dict(summary.rungs)):
         lines.append(f"below the top: {words}")
     lines += [f"rungs disagree: {each}" for each in summary.contradictions if each.is_certain]
@@ -126,7 +124,7 @@ def headline(summary: StudySummary) -> list[str]:
     if summary.simulated_acceptance is not None:
         lines.append(simulated_note(summary.simulated_acceptance))
     if summary.best is None:
-        return [*lines, "nothing was measured"]
+        return [*lines, "nothing was measured" if summary.stops_at is None else NO_BEST]
     lines += [f"front: {_front_arm(summary, each)}" for each in summary.front]
     lines.append(f"{BEST}{_arm(summary, summary.best)}")
     if summary.baseline is None:
@@ -144,6 +142,14 @@ def headline(summary: StudySummary) -> list[str]:
             f"output: launches of the baseline agree to {summary.own_agreement:.1%}; no more is asked of others"
         )
     return lines if summary.drift is None else [*lines, summary.drift.words()]
+
+
+def _closed(summary: StudySummary) -> str:
+    cost = f"{summary.num_probes} probes; {spoken(summary.node_s)} of node time"
+    if summary.stops_at is not None:
+        return f"the study stops at the {summary.stops_at.value} rung: nothing was launched in full; {cost}"
+    ended = f"{summary.outcomes['measured']} measured, {summary.outcomes['failed']} failed"
+    return f"{summary.spent} of {summary.budget} launches closed: {ended}; {cost}"
 
 
 def _interval(summary: StudySummary) -> str:

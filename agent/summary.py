@@ -80,6 +80,8 @@ class StudySummary:
     atlas: Atlas
     ruled_out: Mapping[str, int]
     default: Assignment
+    stops_at: Rung | None = None
+    """The rung at which a study stops that was asked to launch nothing in full; None for all others."""
     modelled: str = ""
     """Name of the modelled node whose answers these are; empty where engines really ran."""
     unknown: tuple[Trial, ...] = ()
@@ -171,6 +173,7 @@ def summarise(history: History, name: str, ruled_out: Counts = MappingProxyType(
         atlas=history.atlas,
         ruled_out=dict(history.ruled_out),
         default=history.default,
+        stops_at=None if history.settings.max_rung is Rung.FULL else history.settings.max_rung,
         modelled=modelled,
         unknown=tuple(trial for trial in everything if _is_unknown(trial)),
         replaced=tuple(trial for trial in history.trials if contradictions(trial)),
