@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from agent.errors import UsageError
 from agent.store.manifest import Manifest
@@ -78,22 +78,25 @@ def pool_of(
     facts: Mapping[str, object],
     environment: Mapping[str, str],
     at_once: int,
+    *,
+    lost: Callable[[str], None] | None = None,
 ) -> LadderPool:
-    """Return a local Ray for a study's trials, not started yet.
+    """Return a local Ray for a study's trials, not started yet; `lost` ends the process when a daemon dies meanwhile.
 
     Where one trial runs at a time it has the whole node, but on GPUs still those that are nearest to each other.
     """
     widths = ranks_of_study(space, engine)
     num_cpus = max(os.cpu_count() or 1, max(widths) * at_once)
     if engine.node_model is not None or (at_once == 1 and engine.device != "cuda"):
-        return LadderPool(num_cpus=num_cpus)
+        return LadderPool(num_cpus=num_cpus, lost=lost)
     try:
         slots = node_slots(engine, facts, environment, at_once)
     except UsageError:
         if at_once > 1:
             raise
-        return LadderPool(num_cpus=num_cpus)  # GPUs that are named in a way not understood here: Ray's choice
-    return SlotPool(SlotQueue(slots, at_once), widths, num_cpus=num_cpus)
+        # GPUs that are named in a way not understood here: Ray's choice.
+        return LadderPool(num_cpus=num_cpus, lost=lost)
+    return SlotPool(SlotQueue(slots, at_once), widths, num_cpus=num_cpus, lost=lost)
 
 
 def _check_gpus(layout: NodeLayout, widths: tuple[int, ...], at_once: int) -> None:

@@ -12,8 +12,8 @@ import secrets
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from runners.artifact_return import Returned, at_hand, mark, packed, unpacked
 from runners.contract import EngineSettings, RunRecord, TrialRequest
 from runners.engine_dialects.node import ranks_of
-from runners.ray_daemons import RayDaemons
+from runners.ray_daemons import RayDaemons, start_watched
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
 from runners.slot_binding import bound
@@ -64,9 +64,23 @@ class Lost:
 class RayPool:
     """A Ray cluster as a place to run trials: a local one of its own, or one that is already there."""
 
-    def __init__(self, address: str | None = None, *, num_cpus: int | None = None) -> None:
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        num_cpus: int | None = None,
+        lost: Callable[[str], None] | None = None,
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            address: The cluster to use; None for a local one of its own.
+            num_cpus: Processors that the local one offers; None for all.
+            lost: Ends the process when a daemon, named to it, dies under the start of a local Ray, which would hang.
+        """
         self._address = address
         self._num_cpus = num_cpus
+        self._lost = lost
         self._task: Any = None
         self._folder: SessionFolder | None = None
         self._before: dict[str, str | None] = {}
@@ -90,13 +104,16 @@ class RayPool:
         # Said once by Ray at every start, about a default that we want.
         logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
         try:
-            with _handlers_kept():
+            with _handlers_kept(), self._watched():
                 ray.init(**self._arguments())
         except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
             self._remove_folder()
             where = f"Ray at {self._address}" if self._address else "a local Ray"
             raise PoolError(f"cannot start {where}: {str(error).splitlines()[0]}") from error
         self._daemons = RayDaemons() if self._address is None else None
+
+    def _watched(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._address or self._lost is None else start_watched(self._lost)
 
     @property
     def dead_daemon(self) -> str | None:

@@ -38,6 +38,7 @@ class SlotPool(LadderPool):
         queue: The machine's slots; nobody else may hand them out.
         widths: Numbers of ranks that the trials of the study may have.
         num_cpus: What Ray is told to have.
+        lost: See `RayPool`.
         clock: The time that the queue goes by.
     """
 
@@ -47,9 +48,10 @@ class SlotPool(LadderPool):
         widths: Collection[int],
         *,
         num_cpus: int | None = None,
+        lost: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(num_cpus=num_cpus)
+        super().__init__(num_cpus=num_cpus, lost=lost)
         self._queue, self._widths, self._clock = queue, sorted(set(widths)), clock
         self._tickets: list[_Ticket] = []
 

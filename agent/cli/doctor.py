@@ -44,7 +44,7 @@ def command(
     home: str | None,
     **given: Any,
 ) -> None:
-    """Say what this node and its engines can use, what is missing, and how to get it. Nothing is launched, but with
+    """Say what this node and its engines can use, what is missing, and how to get it. Nothing is launched, except with
     --interference, which measures what two trials at the same time do to each other and keeps it in the state folder.
 
     Exit code 4 when the engine (without --engine: every one of them) cannot be used here.

@@ -13,8 +13,8 @@ from agent.cli.options import home_option, storage_option, study_argument
 @study_argument
 @click.option("--budget", type=click.IntRange(min=1), help="New budget in launches, for a study that is to go on.")
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h.")
-@click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
-@click.option("--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at the same time.")
+@click.option("--ray-address", metavar="HOST:PORT", help="Ray cluster to run on.  [default: a local Ray]")
+@click.option("--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at the same time.  [default: 1]")
 @click.option("--accept-interference", is_flag=True, help="Allow that though unmeasured.")
 @click.option("--take-over", is_flag=True, help="Run it although its owner on another host cannot be seen.")
 @click.option(

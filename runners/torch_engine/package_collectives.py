@@ -11,22 +11,16 @@ custom_all_reduce_v2, torch_symm_mem) and parallel_state.py; vLLM 0.32 distribut
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import importlib.metadata
 import inspect
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
-
-from .gpu_answers import answered_without_cuda, ask_in_a_child
-
-_NOT_INITIALISED = 3
-"""CUDA_ERROR_NOT_INITIALIZED, what libcuda answers in a process that has not touched a GPU."""
 
 
 class NotProbedError(RuntimeError):
@@ -167,27 +161,8 @@ def version_of(package: str) -> str:
         return "unknown"
 
 
-def import_ahead(names: Iterable[str]) -> bool:
-    """Import the engines' modules once for all ranks that are forked later; returns whether forking is still safe.
-
-    An import that looks at the GPUs through CUDA leaves this process unable to fork ranks that use them.
-    """
-    with answered_without_cuda(ask_in_a_child()):
-        for name in names:
-            try:
-                communicator_type(name)
-            except NotProbedError as error:  # its probe says so itself
-                print(f"not probed: {name}: {error}", flush=True)
-    return not is_cuda_initialised()
-
-
-def is_cuda_initialised() -> bool:
-    """Whether this process has touched CUDA: libcuda is asked, since an engine may do so without torch."""
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return True
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    count = ctypes.c_int()
-    return bool(driver.cuDeviceGetCount(ctypes.byref(count)) != _NOT_INITIALISED)
+def import_packages(names: Iterable[str]) -> None:
+    """Import the engines' modules behind these collectives; what cannot be imported is said by its probe."""
+    for name in names:
+        with suppress(NotProbedError):
+            communicator_type(name)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose import base, model_based, second_launch
+from agent.propose.collectives import MOST_LOST
 from agent.propose.history import ATTEMPTS, History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, propose
@@ -258,6 +259,21 @@ def test_repeats_that_the_harness_spoils_are_given_up_too() -> None:
     study.run()
     assert max(Counter(trial.work.identity for trial in study.trials).values()) <= ATTEMPTS
     assert len(full_launches(study)) == 20
+
+
+def test_probes_without_an_answer_are_not_asked_for_ever() -> None:
+    """A probes' server that dies each time costs a few batches; the launches go on without it."""
+
+    def judge(trial: Trial, _: int) -> Outcome:
+        is_lost = trial.work.rung is Rung.PROBE
+        return interrupted() if is_lost else ALL_WORKS.outcome(trial.work.resolved, trial.work.rung)
+
+    study = SimulatedStudy(ALL_WORKS, 12, judge=judge)
+    study.run()
+    asked = Counter(probe.work.identity for probe in study.probes)
+    assert 0 < len(study.probes) <= MOST_LOST
+    assert max(asked.values()) <= ATTEMPTS
+    assert len(full_launches(study)) == 12
 
 
 def test_a_harness_that_fails_every_time_stops_the_study() -> None:
