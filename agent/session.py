@@ -154,12 +154,17 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
             is_mirrored = worker.close(FLUSH_S)
         if not is_mirrored and worker.missing:
             console.print(worker.missing, style="yellow")
-        experiment = mirror.experiment_id if is_mirrored else ""
-        return Ended(stop, store.manifest, history, is_mirrored, experiment, read_counts(store))
+        return _ended(stop, store, history, mirror if is_mirrored else None)
     finally:
         heartbeat.close()
         with suppress(StorageError):  # it failed already, and that is what the user is told; our lease ends with us
             give_up_ownership(store, lease)
+
+
+def _ended(stop: Stop, store: StudyStore, history: History, mirror: MlflowMirror | None) -> Ended:
+    """Return how a session ended; `mirror` is None where it is not up to date."""
+    experiment = mirror.experiment_id if mirror is not None else ""
+    return Ended(stop, store.manifest, history, mirror is not None, experiment, read_counts(store))
 
 
 def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:
