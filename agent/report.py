@@ -10,6 +10,8 @@ from agent.deadends.observation import trial_label
 from agent.effects import contradictions
 from agent.front import mean_figures
 from agent.goals import in_words
+from agent.node_time import node_time_markdown
+from agent.progress import spoken
 from agent.report_words import command_line
 from agent.requests import request_of
 from agent.rungs import cost_words
@@ -55,6 +57,8 @@ def as_report(summary: StudySummary, command: str | None, commands: ScheduleComm
         told = schedule_markdown(summary.schedule, commands or ScheduleCommands({}, why_none="the engine is not asked"))
         lines += ["", "## How many tokens to draft", "", told]
     lines += ["", "## Dead ends", "", as_markdown(summary.atlas.dead_ends)]
+    if time := node_time_markdown(summary):
+        lines += ["## Where the node time went", "", time, ""]
     if summary.replaced:
         lines += ["", "## What the engine replaced", "", *(f"- {line}" for line in _replaced(summary.replaced)), ""]
     if summary.unproven:
@@ -112,10 +116,9 @@ def headline(summary: StudySummary) -> list[str]:
     if summary.earlier:
         lines.append(f"{summary.earlier} of the launches were made before the environment changed, and are kept apart")
     if outcomes["slower"]:
-        lines.append(
-            f"{outcomes['slower']} more launches were stopped early, clearly slower than the best: about "
-            f"{summary.saved_s:.0f} s of measuring saved"
-        )
+        lines.append(f"{outcomes['slower']} more launches were stopped early, clearly slower than the best")
+    if saved := summary.saved.words():
+        lines.append(saved)
     if summary.modelled:
         lines.append(f"modelled node {summary.modelled}: nothing was launched, every figure is the model's")
     if summary.simulated_acceptance is not None:
@@ -142,7 +145,7 @@ def headline(summary: StudySummary) -> list[str]:
 
 
 def _closed(summary: StudySummary) -> str:
-    cost = f"{summary.num_probes} probes; {summary.node_s:.0f} s of node time"
+    cost = f"{summary.num_probes} probes; {spoken(summary.node_s)} of node time"
     if summary.stops_at is not None:
         return f"the study stops at the {summary.stops_at.value} rung: nothing was launched in full; {cost}"
     ended = f"{summary.outcomes['measured']} measured, {summary.outcomes['failed']} failed"

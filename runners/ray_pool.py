@@ -12,8 +12,8 @@ import secrets
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -21,9 +21,12 @@ from urllib.parse import urlsplit
 
 from runners.artifact_return import Returned, at_hand, mark, packed, unpacked
 from runners.contract import EngineSettings, RunRecord, TrialRequest
-from runners.ray_daemons import RayDaemons
+from runners.engine_dialects.node import ranks_of
+from runners.ray_daemons import RayDaemons, start_watched
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
+from runners.slot_binding import bound
+from runners.slots import slot_here
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -61,9 +64,23 @@ class Lost:
 class RayPool:
     """A Ray cluster as a place to run trials: a local one of its own, or one that is already there."""
 
-    def __init__(self, address: str | None = None, *, num_cpus: int | None = None) -> None:
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        num_cpus: int | None = None,
+        lost: Callable[[str], None] | None = None,
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            address: The cluster to use; None for a local one of its own.
+            num_cpus: Processors that the local one offers; None for all.
+            lost: Ends the process when a daemon, named to it, dies under the start of a local Ray, which would hang.
+        """
         self._address = address
         self._num_cpus = num_cpus
+        self._lost = lost
         self._task: Any = None
         self._folder: SessionFolder | None = None
         self._before: dict[str, str | None] = {}
@@ -87,13 +104,16 @@ class RayPool:
         # Said once by Ray at every start, about a default that we want.
         logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
         try:
-            with _handlers_kept():
+            with _handlers_kept(), self._watched():
                 ray.init(**self._arguments())
         except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
             self._remove_folder()
             where = f"Ray at {self._address}" if self._address else "a local Ray"
             raise PoolError(f"cannot start {where}: {str(error).splitlines()[0]}") from error
         self._daemons = RayDaemons() if self._address is None else None
+
+    def _watched(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._address or self._lost is None else start_watched(self._lost)
 
     @property
     def dead_daemon(self) -> str | None:
@@ -135,6 +155,14 @@ class RayPool:
                     f"choose fewer ranks with --tp, or add nodes"
                 )
 
+    def has_room(self, num_in_flight: int, most: int) -> bool:
+        """Return whether one more trial may be handed in, where at most so many run at the same time."""
+        return num_in_flight < most
+
+    def goes_on_without_a_slot(self) -> bool:
+        """Return whether trials may go on after one left something behind: not where it had all of the node."""
+        return False
+
     def submit(self, requests: Sequence[TrialRequest]) -> Running:
         """Start a batch of requests of one rung as one task and return at once."""
         import ray
@@ -143,7 +171,8 @@ class RayPool:
             self._task = ray.remote(max_retries=0)(execute)
         for request in requests:
             mark(request)
-        task = self._task.options(**_resources(requests[0].settings))
+        ranks = max(ranks_of(request.assignment, request.settings) for request in requests)
+        task = self._task.options(**_resources(requests[0].settings, ranks))
         return Running(task.remote([request.model_dump_json() for request in requests]), tuple(requests))
 
     def wait(self, running: Sequence[Running], timeout_s: float) -> list[Running]:
@@ -232,16 +261,16 @@ def address_problem(address: str) -> str | None:
     return None
 
 
-def _resources(settings: EngineSettings) -> dict[str, int]:
+def _resources(settings: EngineSettings, ranks: int | None = None) -> dict[str, int]:
     """One CPU for each rank on a CPU node; on GPUs the ranks' own, and a CPU for the task itself.
 
-    A modelled launch takes no hardware, whatever node it models.
+    A modelled launch takes no hardware, whatever node it models. `ranks` are those of a study that tunes them.
     """
     if settings.node_model is not None:
         return {"num_cpus": 1}
     if settings.device == "cuda":
-        return {"num_gpus": settings.num_ranks, "num_cpus": 1}
-    return {"num_cpus": settings.num_ranks}
+        return {"num_gpus": ranks or settings.num_ranks, "num_cpus": 1}
+    return {"num_cpus": ranks or settings.num_ranks}
 
 
 def execute(texts: list[str]) -> list[Returned[Any]]:
@@ -251,18 +280,21 @@ def execute(texts: list[str]) -> list[Returned[Any]]:
     from runners.contract import Rung
 
     asked = [_with_gpus(TrialRequest.model_validate_json(text)) for text in texts]
-    with at_hand(asked) as requests:
+    with at_hand(asked) as requests, bound(requests[0].slot):
         runner = make_runner(requests[0].settings.engine)
         if requests[0].rung is Rung.PROBE:
             records = runner.run_probes(requests)
         else:
             records = [runner.run(request) for request in requests]
+        records = [record.model_copy(update={"slot": requests[0].slot}) for record in records]
         return [packed(*each, ray.put) for each in zip(asked, requests, records, strict=True)]
 
 
 def _with_gpus(request: TrialRequest) -> TrialRequest:
     """Pass on the GPUs that Ray gave this task; everything else of the worker's environment stays behind."""
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if request.settings.device != "cuda" or gpus is None:
+    if request.settings.device != "cuda" or gpus is None or request.slot is not None:
         return request
-    return request.model_copy(update={"environment": {**request.environment, "CUDA_VISIBLE_DEVICES": gpus}})
+    environment = {**request.environment, "CUDA_VISIBLE_DEVICES": gpus}
+    slot = slot_here(gpus) if request.shares_node else None
+    return request.model_copy(update={"environment": environment, "slot": slot})

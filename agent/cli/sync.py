@@ -12,7 +12,7 @@ SLOW_S = 30.0
 
 @click.command(epilog="Example: agent sync")
 @study_argument
-@click.option("--tracking-uri", help="MLflow server or store.  [default: the study's]")
+@click.option("--tracking-uri", metavar="URL", help="MLflow server or store.  [default: the study's]")
 @json_option
 @storage_option
 @home_option
@@ -39,7 +39,7 @@ def command(study: str | None, tracking_uri: str | None, as_json: bool, storage:
     try:
         report = make_mirror(uri, place).sync(snapshot_of(reading.store, reading.history, status))
     except MirrorError as error:
-        raise AgentError(f"MLflow at {uri}: {error}") from error
+        raise AgentError(str(error)) from error
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(report)))
         return

@@ -31,9 +31,13 @@ _REFUSED = frozenset({"INVALID_PARAMETER_VALUE", "BAD_REQUEST"})
 
 
 def wait_for_slow_servers() -> None:
-    """Let calls take long from now on: a repair has time, unlike a search. What the user set stays."""
+    """Let calls take long from now on: a repair has time, unlike a search. What the user set stays.
+
+    A search in this process, or one that started it, may have set its own short limits already.
+    """
     for name, value in _PATIENT.items():
-        os.environ.setdefault(name, value)
+        if os.environ.get(name) in (None, _DEFAULTS[name]):
+            os.environ[name] = value
 
 
 class MirrorError(Exception):
@@ -122,6 +126,18 @@ def translated_errors(tracking_uri: str) -> Iterator[None]:
         first_line = redact_text(str(error).strip().partition("\n")[0])[:300]
         text = f"MLflow at {redact_url(tracking_uri)}: {first_line or type(error).__name__}"
         raise MirrorError(text, is_transient=code not in _REFUSED) from error
+
+
+def log_artifacts(client: TrackingClient, run_id: str, folder: str) -> None:
+    """Upload a folder.
+
+    MLflow keeps an object with a pool of threads for each of the last thousand runs that it uploaded to (seen on
+    3.17); a study uploads to each run once, so it goes.
+    """
+    from mlflow.tracking._tracking_service import utils
+
+    client.log_artifacts(run_id, folder)
+    getattr(utils, "_artifact_repos_cache", {}).pop(run_id, None)
 
 
 def log_batch(

@@ -23,10 +23,15 @@ class Causes:
 
     def share(self, point: Mapping[str, Scalar]) -> float:
         """Return the share of the causes that a point meets."""
+        broken = self._broken_at(point)
+        return sum(share for needed, share in self._needed if not needed & broken)
+
+    def _broken_at(self, point: Mapping[str, Scalar]) -> int:
+        """Return the conditions that a point does not meet, a bit each."""
         broken = 0
         for name in self._names:
             broken |= self._broken_by(name, point[name])
-        return sum(share for needed, share in self._needed if not needed & broken)
+        return broken
 
     def _broken_by(self, name: str, value: Scalar) -> int:
         key = (name, repr(value))

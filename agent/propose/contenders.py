@@ -39,6 +39,13 @@ def propose(history: History, standing: Standing) -> Work | None:
     return _fewest(history, _wanted(history, standing, leader))
 
 
+def awaits_a_repeat(history: History, standing: Standing) -> bool:
+    """Return whether a contender is to be repeated and runs at this moment: its share is not spent on others."""
+    leader = standing.leader(standing.reliable)
+    wanted = [] if leader is None else _wanted(history, standing, leader)
+    return any(history.in_flight.holds(baselines.next_repeat(history, key, "contender")) for key in wanted)
+
+
 def any_repeat(history: History, standing: Standing) -> Work | None:
     """Return one more launch of the contender with the fewest, where nothing else is left to do."""
     by_worth = sorted(standing.reliable, key=lambda key: (-standing.worth(key), key))
@@ -66,7 +73,8 @@ def _is_clear(standing: Standing, key: str) -> bool:
 
 def _fewest(history: History, keys: list[str]) -> Work | None:
     works = [baselines.next_repeat(history, key, "contender") for key in dict.fromkeys(keys)]
-    open_ = [work for work in works if history.interruptions[work.identity] < ATTEMPTS]
+    may_run = (work for work in works if not history.in_flight.holds(work))
+    open_ = [work for work in may_run if history.interruptions[work.identity] < ATTEMPTS]
     draw = history.random("contenders")
     order = {work.key: (_launches(history, work.key), draw.random()) for work in open_}
     return min(open_, key=lambda work: order[work.key], default=None)

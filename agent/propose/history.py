@@ -18,6 +18,7 @@ from agent.objectives import objectives
 from agent.propose.admission import ATTEMPTS as ATTEMPTS
 from agent.propose.admission import Refusal as Refusal
 from agent.propose.admission import still_locked, why_not
+from agent.propose.in_flight import InFlight
 from agent.propose.rung_memory import RungMemory
 from agent.propose.starts import base_of, starts_of
 from agent.settings import StudySettings
@@ -75,9 +76,9 @@ class History:
         return self.earlier + len(self.launches)
 
     @cached_property
-    def num_in_flight(self) -> int:
-        """How many launches, probes and checks are running."""
-        return sum(not trial.is_closed for trial in (*self.trials, *self.probes, *self.checks))
+    def in_flight(self) -> InFlight:
+        """What is running now."""
+        return InFlight(self)
 
     @cached_property
     def rungs(self) -> tuple[Rung, ...]:
@@ -267,8 +268,7 @@ class History:
             kind: Why it would run.
             stage: Which step proposes it, in words.
             base: The working assignment it was changed from.
-            about: Reason or id of the dead end that an experiment is about: suspicions do not stand in its way, nor
-                does the dead end of this id.
+            about: Reason or id of the dead end that an experiment is about: neither it nor a suspicion is in its way.
             repeat: Number of the repeat, for work of which this kind was closed before.
             may_unlock: True for an escape and for what the user asks for: locked values are allowed.
             rung: Where it would run; by default a probe at its own, everything else at the top.

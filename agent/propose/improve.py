@@ -85,6 +85,10 @@ class Improvement:
         rows = zip(keys, expected.mean, expected.sd, strict=True)
         return {key: (float(mean), float(sd)) for key, mean, sd in rows if key in self.history.measured}
 
+    def expected(self, points: Sequence[Assignment]) -> list[float]:
+        """Return what each of these assignments is expected to measure, in logarithms of the objective."""
+        return [float(mean) for mean in self._surrogate.expect(points, self._known(points)).mean]
+
     def _changes(self, start: Assignment) -> dict[str, Assignment]:
         points = map(self._as_it_runs, self.history.space.single_changes(start))
         return {assignment_key(point): point for point in points}
@@ -153,10 +157,9 @@ class Improvement:
         rows = (Seen(*row) for row in zip(self._in_flight, map(math.exp, expected), repeat(1), known, strict=False))
         return Surrogate(space, self._effects, [*self._rows, *rows], noise_sd)
 
-    @cached_property
+    @property
     def _in_flight(self) -> list[Assignment]:
-        points = {trial.work.key: trial.work.resolved for trial in self.history.launches if not trial.is_closed}
-        return [point for key, point in points.items() if key not in self.history.measured]
+        return self.history.in_flight.pending
 
     @property
     def _effects(self) -> dict[str, float]:

@@ -41,10 +41,10 @@ class Risk:
         values = [(name, repr(point[name])) for name in names]
         known = {value for each in worked for value in each}
         pairs = {pair for each in worked for pair in combinations(each, 2)}
-        works = 1.0
+        unseen, works = history.atlas.weightless | history.atlas.missed, 1.0
         for suspicion, causes in self._suspected:
             failure = suspicion.failed.failure
-            if claims(rung, failure) and (rung, failure.reason) not in history.atlas.weightless:
+            if claims(rung, failure) and (rung, failure.reason) not in unseen:
                 seen = [cause for cause in causes if all(each.parameter in names for each in cause[0])]
                 works *= 1.0 - sum(share for conditions, share in seen if matches_all(conditions, point))
         works *= (1 - NEW_VALUE_FAILS) ** sum(value not in known for value in values)

@@ -328,11 +328,11 @@ def test_second_launches_stay_within_their_share() -> None:
 
 @settings(max_examples=15)
 @given(planted_studies(), st.integers(2, 3))
-def test_with_several_slots_no_identity_is_in_flight_twice(truth: Truth, slots: int) -> None:
+def test_with_several_slots_nothing_is_in_flight_twice(truth: Truth, slots: int) -> None:
     """Two slots never measure the same thing, and the study still ends."""
 
     def check(history: History, _: Proposal) -> None:
-        open_ones = [trial.work.identity for trial in history.trials if not trial.is_closed]
+        open_ones = [trial.work.key for trial in history.trials if not trial.is_closed]
         open_probes = [trial.work.identity for trial in history.probes if not trial.is_closed]
         assert len(set(open_ones)) == len(open_ones) and len(set(open_probes)) == len(open_probes)
 
