@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 import statistics
 from collections import Counter, defaultdict
@@ -29,6 +30,8 @@ from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
 
 ADOPTION_MARGIN = 0.03
 """Share by which a launch must beat the incumbent to be adopted, where no repeats say how large the noise is."""
+USUAL_NOISE_SD, USUAL_WEIGHT = 0.05, 4
+"""Noise from launch to launch before repeats say more, and how many repeats that belief is worth."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,14 @@ class History:
     def mean(self, key: str) -> float:
         """Return the mean value of an assignment over its launches."""
         return statistics.fmean(self.values[key])
+
+    @cached_property
+    def noise_sd(self) -> float:
+        """Standard deviation from launch to launch, as a share of the value: of the repeats, and of what is usual."""
+        logs = [[math.log(value) for value in values] for values in self.values.values() if len(values) > 1]
+        squares = sum(statistics.variance(group) * (len(group) - 1) for group in logs)
+        freedom = sum(len(group) - 1 for group in logs)
+        return math.sqrt((USUAL_NOISE_SD**2 * USUAL_WEIGHT + squares) / (USUAL_WEIGHT + freedom))
 
     @property
     def ranking(self) -> list[str]:
