@@ -27,10 +27,13 @@ from agent.mirror.worker import MirrorWorker
 from agent.propose.history import History
 from agent.propose.order import Stop
 from agent.recovery import begin_session, close_orphans, give_up_ownership, take_ownership
+from agent.savings import Counts
+from agent.side_by_side import pool_of
 from agent.snapshot import dead_end_ids, snapshot_of
 from agent.store.manifest import Manifest
 from agent.store.study_store import PAUSED, StudyStore
 from agent.store.trial import Kind, Trial
+from agent.wishes import read_counts
 from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
 from runners.local_pool import LadderPool
 from runners.ray_pool import PoolError, RayPool
@@ -75,6 +78,8 @@ class Ended:
     history: History
     is_mirrored: bool
     experiment_id: str
+    ruled_out: Counts
+    """What each dead end of the map ruled out."""
 
 
 class _MirrorObserver:
@@ -108,8 +113,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     store.set_attribute(PAUSED, None)
     session_id = secrets.token_hex(16)
     begin_session(store, session_id)
-    interrupted = close_orphans(store)
-    if interrupted:
+    if interrupted := close_orphans(store):
         console.print(
             f"{interrupted} trials of the previous agent were closed as interrupted; their work is queued again"
         )
@@ -137,6 +141,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 slots=options.slots,
                 deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
                 lost_to=heartbeat.taker,
+                tell=lambda words: console.print(words, style="yellow", soft_wrap=True),
             )
             worker = MirrorWorker(lambda: mirror, snapshot_of(store, campaign.history(), "running"), warn=console.print)
             view = LiveView(console, campaign.history(), store.name)
@@ -150,11 +155,17 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
             is_mirrored = worker.close(FLUSH_S)
         if not is_mirrored and worker.missing:
             console.print(worker.missing, style="yellow")
-        return Ended(stop, store.manifest, history, is_mirrored, mirror.experiment_id if is_mirrored else "")
+        return _ended(stop, store, history, mirror if is_mirrored else None)
     finally:
         heartbeat.close()
         with suppress(StorageError):  # it failed already, and that is what the user is told; our lease ends with us
             give_up_ownership(store, lease)
+
+
+def _ended(stop: Stop, store: StudyStore, history: History, mirror: MlflowMirror | None) -> Ended:
+    """Return how a session ended; `mirror` is None where it is not up to date."""
+    experiment = mirror.experiment_id if mirror is not None else ""
+    return Ended(stop, store.manifest, history, mirror is not None, experiment, read_counts(store))
 
 
 def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:
@@ -188,10 +199,15 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: 
         NodeUnusableError: there is none.
     """
     settings = store.manifest.settings.engine
-    num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
-    pool = LadderPool(
-        options.ray_address, num_cpus=num_cpus, lost=lambda daemon: _leave_without(daemon, again, console)
-    )
+
+    def lost(daemon: str) -> None:
+        _leave_without(daemon, again, console)
+
+    if options.ray_address is not None:
+        pool = LadderPool(options.ray_address, lost=lost)
+    else:
+        manifest, facts = store.manifest, store.epochs[-1].facts
+        pool = pool_of(manifest.space, settings, facts, os.environ, options.slots, lost=lost)
     try:
         with console.status("starting Ray"):
             pool.start()

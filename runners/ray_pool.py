@@ -21,9 +21,12 @@ from urllib.parse import urlsplit
 
 from runners.artifact_return import Returned, at_hand, mark, packed, unpacked
 from runners.contract import EngineSettings, RunRecord, TrialRequest
+from runners.engine_dialects.node import ranks_of
 from runners.ray_daemons import RayDaemons, start_watched
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
+from runners.slot_binding import bound
+from runners.slots import slot_here
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -152,6 +155,14 @@ class RayPool:
                     f"choose fewer ranks with --tp, or add nodes"
                 )
 
+    def has_room(self, num_in_flight: int, most: int) -> bool:
+        """Return whether one more trial may be handed in, where at most so many run at the same time."""
+        return num_in_flight < most
+
+    def goes_on_without_a_slot(self) -> bool:
+        """Return whether trials may go on after one left something behind: not where it had all of the node."""
+        return False
+
     def submit(self, requests: Sequence[TrialRequest]) -> Running:
         """Start a batch of requests of one rung as one task and return at once."""
         import ray
@@ -160,7 +171,8 @@ class RayPool:
             self._task = ray.remote(max_retries=0)(execute)
         for request in requests:
             mark(request)
-        task = self._task.options(**_resources(requests[0].settings))
+        ranks = max(ranks_of(request.assignment, request.settings) for request in requests)
+        task = self._task.options(**_resources(requests[0].settings, ranks))
         return Running(task.remote([request.model_dump_json() for request in requests]), tuple(requests))
 
     def wait(self, running: Sequence[Running], timeout_s: float) -> list[Running]:
@@ -249,16 +261,16 @@ def address_problem(address: str) -> str | None:
     return None
 
 
-def _resources(settings: EngineSettings) -> dict[str, int]:
+def _resources(settings: EngineSettings, ranks: int | None = None) -> dict[str, int]:
     """One CPU for each rank on a CPU node; on GPUs the ranks' own, and a CPU for the task itself.
 
-    A modelled launch takes no hardware, whatever node it models.
+    A modelled launch takes no hardware, whatever node it models. `ranks` are those of a study that tunes them.
     """
     if settings.node_model is not None:
         return {"num_cpus": 1}
     if settings.device == "cuda":
-        return {"num_gpus": settings.num_ranks, "num_cpus": 1}
-    return {"num_cpus": settings.num_ranks}
+        return {"num_gpus": ranks or settings.num_ranks, "num_cpus": 1}
+    return {"num_cpus": ranks or settings.num_ranks}
 
 
 def execute(texts: list[str]) -> list[Returned[Any]]:
@@ -268,18 +280,21 @@ def execute(texts: list[str]) -> list[Returned[Any]]:
     from runners.contract import Rung
 
     asked = [_with_gpus(TrialRequest.model_validate_json(text)) for text in texts]
-    with at_hand(asked) as requests:
+    with at_hand(asked) as requests, bound(requests[0].slot):
         runner = make_runner(requests[0].settings.engine)
         if requests[0].rung is Rung.PROBE:
             records = runner.run_probes(requests)
         else:
             records = [runner.run(request) for request in requests]
+        records = [record.model_copy(update={"slot": requests[0].slot}) for record in records]
         return [packed(*each, ray.put) for each in zip(asked, requests, records, strict=True)]
 
 
 def _with_gpus(request: TrialRequest) -> TrialRequest:
     """Pass on the GPUs that Ray gave this task; everything else of the worker's environment stays behind."""
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if request.settings.device != "cuda" or gpus is None:
+    if request.settings.device != "cuda" or gpus is None or request.slot is not None:
         return request
-    return request.model_copy(update={"environment": {**request.environment, "CUDA_VISIBLE_DEVICES": gpus}})
+    environment = {**request.environment, "CUDA_VISIBLE_DEVICES": gpus}
+    slot = slot_here(gpus) if request.shares_node else None
+    return request.model_copy(update={"environment": environment, "slot": slot})

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 from agent.deadends.dead_end import DeadEndState
 from agent.deadends.observation import trial_label
+from agent.deadends.signature import signature_of
+from agent.deadends.suspicion import Suspicion
+from agent.outcome import Failure
 from agent.propose import prices
 from agent.propose.history import ATTEMPTS, History
 from agent.reasons import Policy
@@ -97,7 +100,8 @@ def _may_run_again(history: History, trial: Trial) -> bool:
         return False
     work = _again(trial)
     known = history.probed if work.rung is Rung.PROBE else history.identities | history.checked
-    return work.identity not in known and history.interruptions[work.identity] < ATTEMPTS
+    is_open = work.identity not in known and not history.in_flight.holds(work)
+    return is_open and history.interruptions[work.identity] < ATTEMPTS
 
 
 def _policy(trial: Trial) -> Policy | None:
@@ -111,7 +115,16 @@ def _is_open(history: History, trial: Trial) -> bool:
     if any(matches_all(found.conditions, trial.work.resolved) for found in history.atlas.confirmed):
         return False
     known = history.atlas.supported_by(trial_label(trial))
-    return not any(found.state is not DeadEndState.SUSPECTED for found in known)
+    is_settled = any(found.state is not DeadEndState.SUSPECTED for found in known)
+    return not is_settled and not any(_repeats(each, trial, failure) for each in history.atlas.suspicions)
+
+
+def _repeats(suspicion: Suspicion, trial: Trial, failure: Failure) -> bool:
+    """Return whether failures that look the same, with the same likely cause, repeated often enough already."""
+    if not suspicion.is_repeated or suspicion.failed.failure.reason is not failure.reason:
+        return False
+    is_alike = suspicion.failed.signature == signature_of(failure)
+    return is_alike and matches_all(suspicion.best.conditions, trial.work.resolved)
 
 
 def _again(trial: Trial) -> Work:
