@@ -6,14 +6,13 @@ from collections.abc import Iterable
 
 from agent.deadends.dead_end import DeadEndState
 from agent.deadends.observation import trial_label
-from agent.propose import prices
+from agent.propose import prices, sums
 from agent.propose.history import ATTEMPTS, History
-from agent.reasons import Policy
+from agent.reasons import TWICE, Policy
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Assignment, assignment_key, matches_all
 
-TWICE = frozenset({Policy.CONFIRM_ONCE, Policy.RETRY_ONCE, Policy.RECORD_ONLY})
 LARGEST_SHARE = 0.2
 """Of the budget: a node on which everything fails must not spend itself on second launches."""
 
@@ -37,10 +36,9 @@ def of_checks(history: History) -> Work | None:
 
 def open_failures(history: History) -> dict[str, Trial]:
     """Return the launches that failed once by something that may not repeat, by the key of their assignment."""
-    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
-    if spent >= LARGEST_SHARE * history.budget:
+    if sums.num_confirmations(history) >= LARGEST_SHARE * history.budget:
         return {}
-    return {trial.work.key: trial for trial in history.trials if trial.is_failed and _may_run_again(history, trial)}
+    return {trial.work.key: trial for trial in sums.failed_once(history) if _may_run_again(history, trial)}
 
 
 def once_failed(history: History, point: Assignment) -> Work | None:
@@ -51,11 +49,11 @@ def once_failed(history: History, point: Assignment) -> Work | None:
 
 def propose(history: History) -> Work | None:
     """Return a launch that shows whether a failure repeats, or None."""
-    return _first(history, history.trials)
+    return _first(history, sums.failed_once(history))
 
 
 def _first(history: History, trials: Iterable[Trial]) -> Work | None:
-    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
+    spent = sums.num_confirmations(history)
     for trial in trials:
         is_cheap = trial.work.rung is not Rung.FULL
         if trial.is_failed and (is_cheap or spent < LARGEST_SHARE * history.budget) and _may_run_again(history, trial):
