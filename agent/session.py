@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from agent.campaign import Campaign
+from agent.cluster_study import fleet_of
 from agent.epochs import begin_epoch
 from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, StorageError
 from agent.heartbeat import Heartbeat
@@ -108,8 +109,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     store.set_attribute(PAUSED, None)
     session_id = secrets.token_hex(16)
     begin_session(store, session_id)
-    interrupted = close_orphans(store)
-    if interrupted:
+    if interrupted := close_orphans(store):
         console.print(
             f"{interrupted} trials of the previous agent were closed as interrupted; their work is queued again"
         )
@@ -135,6 +135,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 observers=(),
                 interruption=interruption,
                 slots=options.slots,
+                fleet=fleet_of(store, pool, options, console.print),
                 deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
                 lost_to=heartbeat.taker,
             )
@@ -189,7 +190,8 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iter
     try:
         with console.status("starting Ray"):
             pool.start()
-        pool.require(settings)
+        if options.ray_address is None:
+            pool.require(settings)
     except PoolError as error:
         pool.stop()
         raise NodeUnusableError(str(error)) from error

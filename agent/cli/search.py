@@ -95,7 +95,7 @@ exclude_option = click.option(
 @storage_option
 @click.option("--tracking-uri", help="MLflow server or store.  [default: MLFLOW_TRACKING_URI, or a file in the home]")
 @click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
-@click.option("--trials-per-node", type=int, help="Trials at the same time.  [default: 1]")
+@click.option("--trials-per-node", type=int, help="Trials at the same time on a node.  [default: 1]")
 @click.option("--accept-interference", flag_value=True, default=None, type=bool, help="Allow that though unmeasured.")
 @click.option(
     "--no-inherit", "inherit", flag_value=False, default=None, type=bool, help="Do not start from known dead ends."

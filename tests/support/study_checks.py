@@ -19,8 +19,11 @@ from agent.wishes import read_wishes
 from runners.registry import make_runner
 
 
-def problems_of(home: Path, budget: int | None) -> list[str]:
-    """Return what is wrong with a study that is over: lost, doubled or open trials, another budget, other proposals."""
+def problems_of(home: Path, budget: int | None, *, is_serial: bool = True) -> list[str]:
+    """Return what is wrong with a study that is over: lost, doubled or open trials, another budget, other proposals.
+
+    What is proposed while others run hangs on when those end: only a study of one slot is asked for its proposals.
+    """
     store = read_study(Home.find(str(home)), None, None).store
     trials = (*store.trials(), *store.probes())
     counted = [trial for trial in store.trials() if trial.counts]
@@ -33,7 +36,7 @@ def problems_of(home: Path, budget: int | None) -> list[str]:
         identities = Counter((trial.study, trial.work.identity) for trial in study if trial.counts)
         found += [f"{identity} was closed {number} times" for identity, number in identities.items() if number > 1]
     found += [f"#{trial.number} has no evidence" for trial in counted if trial.record is None]
-    return found + integrity_problems(home) + other_proposals(store)
+    return found + integrity_problems(home) + (other_proposals(store) if is_serial else [])
 
 
 def integrity_problems(home: Path) -> list[str]:
