@@ -39,7 +39,7 @@ def command(
     """Go on with STUDY (by default the last one): what is closed stays closed, what was cut off runs again."""
     from agent.cli.ending import finish
     from agent.cli.screen import make_console
-    from agent.cluster_study import cluster_facts
+    from agent.cluster_study import cluster_facts, stored_nodes
     from agent.environment import collected_facts
     from agent.errors import UsageError
     from agent.home import Home
@@ -57,6 +57,8 @@ def command(
         raise click.BadParameter(f"{time_budget!r}: {error}", param_hint="--time-budget") from error
     own_rules = rules_of_file(rules) if rules else None
     store, tracking_uri = study_to_resume(place, study, storage, budget, console)
+    if ray_address is None and stored_nodes(store):
+        console.print(f"note: {store.name} ran on the nodes of a cluster; to go on there, add --ray-address")
     is_modelled = store.manifest.settings.engine.node_model is not None
     collect = cluster_facts(ray_address, store.manifest) if ray_address and not is_modelled else collected_facts
     changed = check_environment(store, console, accept=accept_environment, collect=collect)
