@@ -4,7 +4,7 @@
 
 A study of the replay engine is begun, then filled with launches of random assignments that nobody proposed (answered by
 the node model, judged, and stored like any other) up to each size, and from there the real loop runs a window of
-launches, with so many in flight. CPU is that of the loop's thread, answers of the model included.
+trials, probes included, with so many in flight. CPU is that of the loop's thread, answers of the model included.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ from runners.ray_pool import RayPool
 from runners.registry import make_runner
 from tests.support.pool_in_here import PoolInHere
 
-FIRST = 24
-"""Launches of the real loop before the study is filled: base, baseline and collectives."""
+FIRST = 80
+"""Trials of the real loop before the study is filled: base, baseline and collectives."""
 
 
 @dataclass
 class Until:
-    """An observer that ends the loop after so many launches."""
+    """An observer that ends the loop after so many trials."""
 
     interruption: Interruption
     left: int
+    probes: int = 0
     cpu_s: float | None = None
 
     def trials_opened(self, trials: Sequence[Trial]) -> None:
@@ -58,7 +59,8 @@ class Until:
 
     def trial_closed(self, trial: Trial, history: History) -> None:
         """Count, and say that it is enough."""
-        self.left -= trial.work.kind is not Kind.PROBE and trial.counts
+        self.left -= 1
+        self.probes += trial.work.kind is Kind.PROBE
         if self.left == 0:
             self.cpu_s = time.thread_time() - (self.cpu_s or 0.0)
             self.interruption.note(signal.SIGTERM)
@@ -68,12 +70,13 @@ class Until:
 
 
 def run_window(store: StudyStore, home: Home, window: int, in_flight: int) -> float:
-    """Run so many launches and return the CPU milliseconds of each."""
+    """Run so many trials and return the CPU milliseconds of each."""
     interruption = Interruption()
     until = Until(interruption, window)
     runner = make_runner("replay")
     pool = cast(RayPool, PoolInHere(runner))
     Campaign(store, runner, pool, home, own_lease(), {}, (until,), interruption, slots=in_flight).run()
+    click.echo(f"{until.probes} of {window} were probes", err=True)
     return 1e3 * (until.cpu_s or 0.0) / window
 
 
@@ -112,7 +115,7 @@ def fill(store: StudyStore, home: Home, size: int, seed: int) -> None:
 def main(
     sizes: tuple[int, ...], window: int, in_flight: int, node: str, seed: int, memory: bool, profile: bool
 ) -> None:
-    """Print CPU milliseconds a launch at each size, as JSON."""
+    """Print CPU milliseconds a trial at each size, as JSON."""
     import optuna
 
     with tempfile.TemporaryDirectory(prefix="late-trials-") as folder:
@@ -133,7 +136,7 @@ def main(
                 profiler.enable()
             cost[size] = round(run_window(store, home, window, in_flight), 1)
             profiler.disable()
-            click.echo(f"{size}: {cost[size]} CPU ms a launch", err=True)
+            click.echo(f"{size}: {cost[size]} CPU ms a trial", err=True)
             if profile and size == sizes[-1]:
                 pstats.Stats(profiler).sort_stats("cumulative").print_stats(90)
         growth = round(cost[sizes[-1]] / cost[sizes[0]], 2)
