@@ -25,6 +25,7 @@ from agent.private_files import check_own
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
+from agent.quarantine import quarantine_message, slot_message
 from agent.recovery import end_launch
 from agent.redaction import redact_text
 from agent.requests import request_of
@@ -69,6 +70,8 @@ class Campaign:
     """Value of the monotonic clock after which nothing new is started."""
     lost_to: Callable[[], str | None] = lambda: None
     """Who took the study over from this agent, in words; None while it is ours."""
+    tell: Callable[[str], None] = lambda _: None
+    """Is told what the user should know at once."""
     in_flight: list[tuple[Running, tuple[Trial, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -202,7 +205,9 @@ class Campaign:
     def _requests(self, trials: Sequence[Trial], history: History) -> list[TrialRequest]:
         """Return what the runner is asked; `history` is the study before the trials were opened."""
         manifest, environment = self.store.manifest, self.environment
-        return [request_of(trial, manifest, environment, stop_rule(history, trial.work)) for trial in trials]
+        shares = self.slots > 1
+        rules = {trial.number: stop_rule(history, trial.work) for trial in trials}
+        return [request_of(each, manifest, environment, rules[each.number], shares_node=shares) for each in trials]
 
     def _open(self, work: Work, cookie: str) -> Trial:
         is_probe = work.kind is Kind.PROBE
@@ -246,8 +251,15 @@ class Campaign:
             ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
             self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
             if not record.leftovers.is_clean:
-                why = quarantine_message(trial, record)
-                self._quarantine = None if self._places.set_aside(node, why) else why
+                self._set_aside(trial, record, node)
+
+    def _set_aside(self, trial: Trial, record: RunRecord, node: RayNode | None) -> None:
+        if self._places.set_aside(node, why := quarantine_message(trial, record)):
+            return
+        if self.pool.goes_on_without_a_slot():
+            self.tell(slot_message(trial, record))
+        else:
+            self._quarantine = why
 
     def _without_disk(self) -> Outcome:
         """Whatever a launch looks like that could not write: it says nothing, and is made again."""
@@ -265,19 +277,6 @@ class Campaign:
         trials = self.store.trials_of()
         own = {each.work.key for each in trials if each.work.kind is Kind.BASELINE and each.is_measured}
         return [] if trial.work.key in own else baselines_of(trials)
-
-
-def quarantine_message(trial: Trial, record: RunRecord) -> str:
-    """Return why nothing more is launched on a node, and what to do there."""
-    left = record.leftovers
-    parts = [f"process {pid}" for pid in left.processes]
-    parts += [f"shared memory {name}" for name in left.shared_memory]
-    parts += [f"{left.gpu_memory_bytes / 2**30:.1f} GiB of GPU memory"] if left.gpu_memory_bytes else []
-    parts += [f"port {port}" for port in left.ports] + list(left.folders)
-    return (
-        f"node {record.node or 'unknown'} is quarantined: launch #{trial.number} left {', '.join(parts)}, which could "
-        "not be removed, so the next launch would not be measured alone. Remove it, then resume"
-    )
 
 
 def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes, epoch: int = -1) -> History:

@@ -49,6 +49,7 @@ def observed_work(work: Work, record: RunRecord, space: SearchSpace, facts: Fact
         stage=work.stage,
         base=work.base,
         about=work.about,
+        climbs=work.climbs,
     )
 
 

@@ -63,7 +63,7 @@ def _first_that_has_it(spec: StudySpec, engine: str, environment: Mapping[str, s
         except EngineNotUsableError:  # a `python3` that does not run: the next one may
             continue
     raise spec.error(
-        f"no {engine} in {', '.join(looked)}. Name the Python that has it with --engine-python, or make it one: "
+        f"no {engine} in {', '.join(looked)}. Name the Python that has it with --engine-python, or install it: "
         f"python3 -m venv ~/{engine} && ~/{engine}/bin/pip install {engine}, then --engine-python ~/{engine}",
         "engine",
     )

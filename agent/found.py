@@ -28,7 +28,7 @@ class Found:
     @property
     def summary(self) -> StudySummary:
         """The study in figures: budget, outcomes, gain, verdict."""
-        return summarise(self.ended.history, self.ended.manifest.settings.name)
+        return summarise(self.ended.history, self.ended.manifest.settings.name, self.ended.ruled_out)
 
     @property
     def best(self) -> Assignment | None:

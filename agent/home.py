@@ -38,6 +38,11 @@ class Home:
         """Default tracking store: a SQLite file here."""
         return f"sqlite:///{self.path / 'mlflow.db'}"
 
+    def words(self) -> list[str]:
+        """Return the words by which a command finds this folder again; none where it would find it anyway."""
+        usual = Home.find(None).path
+        return [] if usual.resolve() == self.path.resolve() else ["--home", str(self.path)]
+
     def artifact_dir(self, study: str, label: str) -> Path:
         """Return the folder for the files of one trial."""
         return self.path / "artifacts" / study / label

@@ -55,6 +55,8 @@ class Interference(Frozen):
     """Ends of its interval."""
     noise: float
     """Spread of launches alone, as a share."""
+    at_once: int = 2
+    """Launches side by side, each on a slot of its own."""
 
     @property
     def is_within_noise(self) -> bool:
@@ -64,16 +66,19 @@ class Interference(Frozen):
 
     def words(self) -> str:
         """Return what was measured, and what it allows."""
+        neighbours = "a neighbour" if self.at_once == 2 else f"{self.at_once - 1} neighbours"
         found = (
-            f"beside a neighbour a launch serves {self.ratio:.2f}× what it serves alone ({self.low:.2f}× to "
+            f"beside {neighbours} a launch serves {self.ratio:.2f}× what it serves alone ({self.low:.2f}× to "
             f"{self.high:.2f}×, {self.rounds} rounds); launches alone differ by {self.noise:.1%}"
         )
         if self.is_within_noise:
-            return f"{found}: trials may run side by side here"
+            return f"{found}: {self.at_once} trials may run side by side here"
         return f"{found}: trials side by side would not measure themselves"
 
 
-def measure(launch: Launch, seed: int, rounds: int = ROUNDS) -> tuple[list[float], list[tuple[float, ...]]]:
+def measure(
+    launch: Launch, seed: int, rounds: int = ROUNDS, at_once: int = 2
+) -> tuple[list[float], list[tuple[float, ...]]]:
     """Return the objectives alone and side by side, round by round; which comes first in a round is drawn.
 
     Raises:
@@ -82,7 +87,7 @@ def measure(launch: Launch, seed: int, rounds: int = ROUNDS) -> tuple[list[float
     order = random.Random(seed)  # noqa: S311 - an order, not a secret
     alone, beside = list[float](), list[tuple[float, ...]]()
     for _ in range(rounds):
-        numbers = [1, 2]
+        numbers = [1, at_once]
         order.shuffle(numbers)
         for number in numbers:
             values = launch(number)
@@ -116,6 +121,7 @@ def interference(
         low=math.exp(middle - reach),
         high=math.exp(middle + reach),
         noise=spread_of([alone]).sd,
+        at_once=max(map(len, beside)),
     )
 
 
@@ -143,21 +149,34 @@ def known(home: Home) -> list[Interference]:
         ) from error
 
 
-def check_parallel(home: Home, trials_per_node: int, facts: Mapping[str, object]) -> None:
-    """Raise UsageError where several trials would run on this node though what they do to each other is not known."""
-    if trials_per_node > 1:
-        node, ranks = str(facts.get("hostname")), int(str(facts["num_ranks"]))
-        if (problem := parallel_problem(home, node, str(facts["device"]), ranks)) is not None:
+def check_parallel(home: Home, trials_per_node: int, facts: Mapping[str, object], widths: Sequence[int] = ()) -> None:
+    """Raise UsageError where several trials would run on this node though what they do to each other is not known.
+
+    Args:
+        home: Where it is kept.
+        trials_per_node: How many are to run at the same time.
+        facts: The node's, with the study's device and ranks.
+        widths: Numbers of ranks that the study's trials may have; by default the ranks in the facts.
+    """
+    if trials_per_node == 1:
+        return
+    node, device, gpus = str(facts.get("hostname")), str(facts["device"]), int(str(facts.get("gpu_count") or 0))
+    for ranks in widths or (int(str(facts["num_ranks"])),):
+        at_once = min(trials_per_node, max(1, gpus // ranks)) if device == "cuda" and widths else trials_per_node
+        if at_once > 1 and (problem := parallel_problem(home, node, device, ranks, at_once)) is not None:
             raise UsageError(f"--trials-per-node {trials_per_node}: {problem}")
 
 
-def parallel_problem(home: Home, node: str, device: str, num_ranks: int) -> str | None:
-    """Return why trials must not run at the same time on a node, and what to do; None where they may."""
+def parallel_problem(home: Home, node: str, device: str, num_ranks: int, at_once: int = 2) -> str | None:
+    """Return why so many trials must not run at the same time on a node, and what to do; None where they may."""
     found = next((each for each in known(home) if _key(each) == (node, device, num_ranks)), None)
     ways = f"Run them one after the other, or force it with {FLAG}"
+    ask = f"agent doctor --interference --tp {num_ranks} --device {device}"
+    ask += f" --trials-per-node {at_once}" if at_once > 2 else ""
     if found is None:
-        ask = f"agent doctor --interference --tp {num_ranks} --device {device}"
         return f"what trials do to each other on this node was not measured yet: {ask}. {ways}"
+    if found.at_once < at_once:
+        return f"what {at_once} trials do to each other was not measured, only {found.at_once}: {ask}. {ways}"
     if found.is_within_noise:
         return None
     return f"measured on {found.measured_at:%Y-%m-%d}: {found.words()}. {ways}"

@@ -16,69 +16,72 @@ from agent.errors import NodeUnusableError, UsageError
 from agent.home import Home
 from agent.interference import ROUNDS, Interference, folder_of, interference, measure, remember
 from agent.requests import DEADLINES
+from agent.side_by_side import node_slots
 from agent.spec import StudySpec
 from agent.studies import engine_settings, node_facts
 from runners import EngineSettings, Rung, RunRecord, TrialRequest, Workload
 from runners.registry import make_runner
+from runners.slot import Slot
+from runners.slot_binding import bound, slot_environment
 from search_spaces import load_space
 
 SEED = 0
-AT_ONCE = 2
+LEAST = 2
 
 
 def run_interference_test(spec: StudySpec, home: Home, rounds: int = ROUNDS) -> Interference:
-    """Measure, keep and return what a neighbour does to a trial of the torch engine on this node.
+    """Measure, keep and return what neighbours do to a trial of the torch engine on this node.
+
+    Each launch has a slot, as trials side by side will: alone it is on the first one, and the others are empty.
 
     Raises:
-        UsageError: two trials of so many ranks have no room here.
+        UsageError: so many trials of so many ranks have no room here.
         NodeUnusableError: a launch measured nothing.
     """
     home.create()
     facts = node_facts(spec)
     settings = engine_settings(spec, facts, None, None)
-    visible = gpus_of(settings, facts, os.environ)
+    slots = slots_of_test(settings, facts, os.environ, max(LEAST, spec.trials_per_node))
     folder, count = folder_of(home), iter(range(10**6))
 
     def launch(number: int) -> list[float]:
         requests = [
-            request_of_test(settings, facts, folder / str(next(count)), {**os.environ, **visible[place]})
-            for place in range(number)
+            request_of_test(settings, facts, folder / str(next(count)), os.environ, slot) for slot in slots[:number]
         ]
         return objectives(run_together(requests))
 
-    alone, beside = measure(launch, SEED, rounds)
+    alone, beside = measure(launch, SEED, rounds, len(slots))
     node, moment = str(facts.get("hostname") or socket.gethostname()), datetime.now(UTC)
     found = interference(node, settings.device, settings.num_ranks, moment, alone, beside)
     remember(home, found)
     return found
 
 
-def gpus_of(
-    settings: EngineSettings, facts: Mapping[str, object], environment: Mapping[str, str]
-) -> list[dict[str, str]]:
-    """Return the variables that give each of two launches its own GPUs; none on a CPU.
+def slots_of_test(
+    settings: EngineSettings, facts: Mapping[str, object], environment: Mapping[str, str], at_once: int
+) -> list[Slot]:
+    """Return a slot for each of the launches side by side.
 
     Raises:
-        UsageError: there are too few.
+        UsageError: there is no room for them.
     """
-    if settings.device != "cuda":
-        return [{}] * AT_ONCE
-    given = environment.get("CUDA_VISIBLE_DEVICES")
-    ids = given.split(",") if given else [str(number) for number in range(int(str(facts.get("gpu_count") or 0)))]
-    ranks = settings.num_ranks
-    if len(ids) < AT_ONCE * ranks:
-        raise UsageError(
-            f"--interference: two trials of {ranks} ranks need {AT_ONCE * ranks} GPUs, this node shows {len(ids)}: "
-            f"give fewer ranks with --tp, or run trials one after the other"
-        )
-    parts = (ids[place * ranks : (place + 1) * ranks] for place in range(AT_ONCE))
-    return [{"CUDA_VISIBLE_DEVICES": ",".join(part)} for part in parts]
+    slots = node_slots(settings, facts, environment, at_once)
+    found: list[Slot] = []
+    for _ in range(at_once):
+        if (places := slots.find(settings.num_ranks)) is None:
+            raise UsageError(
+                f"--interference: {at_once} trials of {settings.num_ranks} ranks need {at_once * settings.num_ranks} "
+                f"GPUs, this node shows {len(slots.layout.places)}: "
+                f"give fewer ranks with --tp, or run trials one after the other"
+            )
+        found.append(slots.take(places))
+    return found
 
 
 def request_of_test(
-    settings: EngineSettings, facts: Mapping[str, object], folder: Path, environment: Mapping[str, str]
+    settings: EngineSettings, facts: Mapping[str, object], folder: Path, environment: Mapping[str, str], slot: Slot
 ) -> TrialRequest:
-    """Return the request for a launch of the engine's default."""
+    """Return the request for a launch of the engine's default on a slot."""
     space = load_space("torch")
     assignment = space.normalise(space.default_on(facts), facts)
     return TrialRequest(
@@ -92,8 +95,9 @@ def request_of_test(
         workload=Workload(),
         deadlines=DEADLINES,
         cookie=secrets.token_hex(16),
-        environment=environment,
+        environment=slot_environment(slot, environment),
         artifact_dir=str(folder),
+        slot=slot,
     )
 
 
@@ -106,7 +110,9 @@ def run_together(requests: list[TrialRequest]) -> list[RunRecord]:
 
 
 def _run(request: str) -> str:
-    return make_runner("torch").run(TrialRequest.model_validate_json(request)).model_dump_json()
+    asked = TrialRequest.model_validate_json(request)
+    with bound(asked.slot):
+        return make_runner("torch").run(asked).model_dump_json()
 
 
 def objectives(records: list[RunRecord]) -> list[float]:

@@ -15,6 +15,12 @@ from runners.engine_dialects import spellings
 from runners.simulated_acceptance import FIGURE
 from search_spaces import SearchSpace
 
+LOST = {
+    Rung.RESOLVE: "the engine did not resolve its arguments",
+    Rung.PROBE: "the probes' server ended, or its time was over, before it came to this one",
+}
+"""Rung → what happened to a question of its that got no answer."""
+
 
 def judge(
     trial: Trial,
@@ -36,8 +42,8 @@ def judge(
         rules: What failures are judged by.
         goals: What the study searches for.
     """
-    if trial.work.rung is Rung.RESOLVE and record.exit.cause == "lost":
-        return lost_task("the engine did not resolve its arguments")
+    if record.exit.cause == "lost":  # an attempt: queued again, but not for ever
+        return lost_task(LOST.get(trial.work.rung, "what watches over the engine died"))
     outcome = scored(classify(record, env_names=_parameter_names(space), rules=rules), record, goals)
     if outcome.kind is OutcomeKind.MEASURED and trial.work.rung is Rung.FULL:
         return _with_output_check(outcome, record, baselines)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 REFRESH_S = 0.25
 RESULT_WIDTH = 23
+GAP = "   "
 INDENT = 15
 """Where the result stands, and what explains it below."""
 EVIDENCE_CHARS = 200
@@ -129,23 +130,9 @@ class LiveView:
 
         if self._summary is None or self._summary[0] is not self._history:  # drawn far more often than it changes
             self._summary = (self._history, summarise(self._history, self._name))
-        summary, now = self._summary[1], self._now()
-        best = self._arm(summary, summary.best)
-        if summary.best is not None:
-            best += f" ({summary.changes(summary.best.assignment)})"
-        node = f"modelled node {summary.modelled}   " if summary.modelled else ""
-        confirmed, every = len(summary.atlas.confirmed), len(summary.atlas.dead_ends)
-        figures = (
-            f"{node}{summary.spent}/{summary.budget} launches   baseline {self._arm(summary, summary.baseline)}   "
-            f"best {best}   dead ends {confirmed} of {every} confirmed"
-        )
-        if below := cost_words(dict(summary.rungs)):
-            figures += f"   below the top {below}"
-        return Text(f"{now}\n{figures}   {self._left}", style="cyan", overflow="ellipsis", no_wrap=True)
-
-    @staticmethod
-    def _arm(summary: StudySummary, arm: Arm | None) -> str:
-        return in_words(arm.mean, mean_figures(arm.trials), summary.goals) if arm is not None else "none"
+        summary = self._summary[1]
+        lines = [self._now(), *_figures(summary, self._left)]
+        return Text("\n".join(lines), style="cyan", overflow="ellipsis", no_wrap=True)
 
     def _now(self) -> str:
         if not self._running:
@@ -156,10 +143,30 @@ class LiveView:
         phase = phase_now(trial, self._typical, time.time())
         elapsed = spoken((datetime.now(UTC) - trial.started_at).total_seconds())
         where = str(phase) if phase is not None else ""
-        return " ".join(filter(None, (trial_label(trial), more, trial.work.rung.value, elapsed, where, what)))
+        return GAP.join(
+            filter(None, (f"{trial_label(trial)} {more}".rstrip(), f"{trial.work.rung.value} {elapsed}", where, what))
+        )
 
     def _changes(self, trial: Trial) -> str:
         return changes_from(self._history.default, trial.work.resolved)
+
+
+def _figures(summary: StudySummary, left: str) -> Iterator[str]:
+    """Yield how far the study is, what is best, and how the map grows: each short enough for a narrow terminal."""
+    node = f"modelled node {summary.modelled}" if summary.modelled else ""
+    yield GAP.join(filter(None, (f"{summary.spent}/{summary.budget} launches", left, node)))
+    best = f"best {_arm(summary, summary.best)}"
+    if summary.best is not None:
+        gain = f" {summary.gain:.2f}×" if summary.gain is not None else ""
+        best += f"{gain}{GAP}{summary.changes(summary.best.assignment)}"
+    yield f"baseline {_arm(summary, summary.baseline)}{GAP}{best}"
+    confirmed, every = len(summary.atlas.confirmed), len(summary.atlas.dead_ends)
+    below = cost_words(dict(summary.rungs))
+    yield f"dead ends {confirmed} of {every} confirmed" + (f"{GAP}below the top: {below}" if below else "")
+
+
+def _arm(summary: StudySummary, arm: Arm | None) -> str:
+    return in_words(arm.mean, mean_figures(arm.trials), summary.goals) if arm is not None else "none"
 
 
 def _kind(trial: Trial) -> str:

@@ -153,7 +153,7 @@ def probe_node(
         with (
             guarded(session_id),
             signals(console) as interruption,
-            ray_of(options, store, console) as pool,
+            ray_of(options, store, console, "agent probe") as pool,
             console.status("probing") as status,
         ):
             campaign = ProbeCampaign(

@@ -12,7 +12,7 @@ from agent.propose.history import History
 from agent.store.study_store import StudyStore
 from agent.studies import open_study
 from agent.summary import StudySummary, summarise
-from agent.wishes import read_wishes
+from agent.wishes import read_counts, read_wishes
 from runners.registry import make_runner
 
 
@@ -39,7 +39,7 @@ class Reading:
     @property
     def summary(self) -> StudySummary:
         """The study in figures."""
-        return summarise(self.history, self.store.name)
+        return summarise(self.history, self.store.name, read_counts(self.store))
 
 
 def read_study(home: Home, name: str | None, storage_url: str | None) -> Reading:

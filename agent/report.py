@@ -10,6 +10,8 @@ from agent.deadends.observation import trial_label
 from agent.effects import contradictions
 from agent.front import mean_figures
 from agent.goals import in_words
+from agent.node_time import node_time_markdown
+from agent.progress import spoken
 from agent.report_words import command_line
 from agent.requests import request_of
 from agent.rungs import cost_words
@@ -22,6 +24,7 @@ from runners.engine_dialects import EngineNotUsableError
 
 BEST = "best: "
 """What the line with the winner begins with: what stands before it is about the study."""
+NO_BEST = "no best and no gain: only launches in full measure them"
 LABELS = ("modelled node", "acceptance is simulated", "front: ")
 """What lines of the study begin with that belong to every figure of it."""
 
@@ -54,6 +57,8 @@ def as_report(summary: StudySummary, command: str | None, commands: ScheduleComm
         told = schedule_markdown(summary.schedule, commands or ScheduleCommands({}, why_none="the engine is not asked"))
         lines += ["", "## How many tokens to draft", "", told]
     lines += ["", "## Dead ends", "", as_markdown(summary.atlas.dead_ends)]
+    if time := node_time_markdown(summary):
+        lines += ["## Where the node time went", "", time, ""]
     if summary.replaced:
         lines += ["", "## What the engine replaced", "", *(f"- {line}" for line in _replaced(summary.replaced)), ""]
     if summary.unproven:
@@ -104,26 +109,22 @@ def documents(summary: StudySummary, command: str | None, commands: ScheduleComm
 def headline(summary: StudySummary) -> list[str]:
     """Return what was found, in a few lines."""
     outcomes = summary.outcomes
-    lines = [
-        f"{summary.spent} of {summary.budget} launches closed: {outcomes['measured']} measured, "
-        f"{outcomes['failed']} failed; {summary.num_probes} probes; {summary.node_s:.0f} s of node time",
-    ]
+    lines = [_closed(summary)]
     if words := cost_words(dict(summary.rungs)):
         lines.append(f"below the top: {words}")
     lines += [f"rungs disagree: {each}" for each in summary.contradictions if each.is_certain]
     if summary.earlier:
         lines.append(f"{summary.earlier} of the launches were made before the environment changed, and are kept apart")
     if outcomes["slower"]:
-        lines.append(
-            f"{outcomes['slower']} more launches were stopped early, clearly slower than the best: about "
-            f"{summary.saved_s:.0f} s of measuring saved"
-        )
+        lines.append(f"{outcomes['slower']} more launches were stopped early, clearly slower than the best")
+    if saved := summary.saved.words():
+        lines.append(saved)
     if summary.modelled:
         lines.append(f"modelled node {summary.modelled}: nothing was launched, every figure is the model's")
     if summary.simulated_acceptance is not None:
         lines.append(simulated_note(summary.simulated_acceptance))
     if summary.best is None:
-        return [*lines, "nothing was measured"]
+        return [*lines, "nothing was measured" if summary.stops_at is None else NO_BEST]
     lines += [f"front: {_front_arm(summary, each)}" for each in summary.front]
     lines.append(f"{BEST}{_arm(summary, summary.best)}")
     if summary.baseline is None:
@@ -141,6 +142,14 @@ def headline(summary: StudySummary) -> list[str]:
             f"output: launches of the baseline agree to {summary.own_agreement:.1%}; no more is asked of others"
         )
     return lines if summary.drift is None else [*lines, summary.drift.words()]
+
+
+def _closed(summary: StudySummary) -> str:
+    cost = f"{summary.num_probes} probes; {spoken(summary.node_s)} of node time"
+    if summary.stops_at is not None:
+        return f"the study stops at the {summary.stops_at.value} rung: nothing was launched in full; {cost}"
+    ended = f"{summary.outcomes['measured']} measured, {summary.outcomes['failed']} failed"
+    return f"{summary.spent} of {summary.budget} launches closed: {ended}; {cost}"
 
 
 def _interval(summary: StudySummary) -> str:

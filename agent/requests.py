@@ -29,7 +29,12 @@ SERVERS = ("sglang", "vllm")
 
 
 def request_of(
-    trial: Trial, manifest: Manifest, environment: Mapping[str, str], stop: StopRule | None = None
+    trial: Trial,
+    manifest: Manifest,
+    environment: Mapping[str, str],
+    stop: StopRule | None = None,
+    *,
+    shares_node: bool = False,
 ) -> TrialRequest:
     """Return the request of a trial.
 
@@ -38,6 +43,7 @@ def request_of(
         manifest: Its study's description.
         environment: The user's environment, as the agent found it.
         stop: When its load may end early.
+        shares_node: Whether other trials may run on its node at the same time.
     """
     space, assignment = manifest.space, trial.work.resolved
     return TrialRequest(
@@ -57,4 +63,5 @@ def request_of(
         cookie=trial.cookie,
         environment=environment,
         artifact_dir=trial.artifact_dir,
+        shares_node=shares_node,
     )

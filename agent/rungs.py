@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from agent.progress import spoken
 from agent.spec import StudySpec
 from agent.store.trial import Trial
 from runners import EngineSettings, Rung
@@ -23,6 +25,8 @@ class RungCost:
     failed: int
     node_s: float
     """Node time, in seconds."""
+    by_outcome_s: Mapping[str, float] = field(default_factory=dict)
+    """The same by what came of it."""
 
 
 def check_engine(spec: StudySpec) -> None:
@@ -55,10 +59,15 @@ def costs_of(trials: Sequence[Trial]) -> dict[Rung, RungCost]:
     for rung in Rung:
         mine = [trial for trial in trials if trial.work.rung is rung]
         if mine:
+            spent: Counter[str] = Counter()
+            for trial in mine:
+                if trial.outcome is not None and trial.record is not None:
+                    spent[trial.outcome.kind.value] += trial.record.wall_s  # type: ignore[assignment]
             found[rung] = RungCost(
                 closed=sum(trial.counts for trial in mine),
                 failed=sum(trial.is_failed for trial in mine),
                 node_s=sum(trial.record.wall_s for trial in mine if trial.record),
+                by_outcome_s=dict(spent),
             )
     return found
 
@@ -69,5 +78,5 @@ def cost_words(costs: dict[Rung, RungCost]) -> str:
     for rung, cost in costs.items():
         if rung is not Rung.FULL:
             failed = f"{cost.failed} failed, " if cost.failed else ""
-            parts.append(f"{cost.closed} {WORDS[rung]} ({failed}{cost.node_s:.0f} s)")
+            parts.append(f"{cost.closed} {WORDS[rung]} ({failed}{spoken(cost.node_s)})")
     return ", ".join(parts)

@@ -1,18 +1,16 @@
-"""What the map saved: launches and probes that the search would have made, had it not known that they fail.
+"""What the map ruled out: launches and probes that the search would have made, had it not known that they fail.
 
 Counted is, for each proposal, the candidate that the search preferred to what it then ran and that the map ruled out,
-each assignment once.
+each assignment once. What that is in node time: `agent.saved`.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agent.propose.history import Refusal
-from agent.store.trial import Trial
 from runners import Rung
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -46,17 +44,3 @@ class Savings:
             rungs = total.setdefault(found, {})
             rungs[rung.value] = rungs.get(rung.value, 0) + number
         return total
-
-
-def typical_s(trials: Sequence[Trial], probes: Sequence[Trial]) -> dict[str, float]:
-    """Return rung → median node time of a trial that worked there, in seconds."""
-    times: dict[str, list[float]] = {}
-    for trial in (*trials, *probes):
-        if trial.is_measured and trial.record is not None:
-            times.setdefault(trial.work.rung.value, []).append(trial.record.wall_s)
-    return {rung: statistics.median(seconds) for rung, seconds in times.items()}
-
-
-def saved_s(ruled_out: Mapping[str, int], typical: Mapping[str, float]) -> float:
-    """Return the node time of so many typical launches and probes, in seconds."""
-    return sum(number * typical.get(rung, 0.0) for rung, number in ruled_out.items())

@@ -28,10 +28,13 @@ from agent.mirror.worker import MirrorWorker
 from agent.propose.history import History
 from agent.propose.order import Stop
 from agent.recovery import begin_session, close_orphans, give_up_ownership, take_ownership
+from agent.savings import Counts
+from agent.side_by_side import pool_of
 from agent.snapshot import dead_end_ids, snapshot_of
 from agent.store.manifest import Manifest
 from agent.store.study_store import PAUSED, StudyStore
 from agent.store.trial import Kind, Trial
+from agent.wishes import read_counts
 from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
 from runners.local_pool import LadderPool
 from runners.ray_pool import PoolError, RayPool
@@ -76,6 +79,8 @@ class Ended:
     history: History
     is_mirrored: bool
     experiment_id: str
+    ruled_out: Counts
+    """What each dead end of the map ruled out."""
 
 
 class _MirrorObserver:
@@ -138,6 +143,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 fleet=fleet_of(store, pool, options, console.print),
                 deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
                 lost_to=heartbeat.taker,
+                tell=lambda words: console.print(words, style="yellow", soft_wrap=True),
             )
             worker = MirrorWorker(lambda: mirror, snapshot_of(store, campaign.history(), "running"), warn=console.print)
             view = LiveView(console, campaign.history(), store.name)
@@ -151,7 +157,8 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
             is_mirrored = worker.close(FLUSH_S)
         if not is_mirrored and worker.missing:
             console.print(worker.missing, style="yellow")
-        return Ended(stop, store.manifest, history, is_mirrored, mirror.experiment_id if is_mirrored else "")
+        experiment = mirror.experiment_id if is_mirrored else ""
+        return Ended(stop, store.manifest, history, is_mirrored, experiment, read_counts(store))
     finally:
         heartbeat.close()
         with suppress(StorageError):  # it failed already, and that is what the user is told; our lease ends with us
@@ -182,11 +189,22 @@ def guarded(session_id: str) -> Iterator[None]:
 
 
 @contextmanager
-def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iterator[RayPool]:
-    """Keep a Ray that has what a trial of the study needs. Raises NodeUnusableError where there is none."""
+def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: str) -> Iterator[RayPool]:
+    """Keep a Ray that has what a trial of the study needs; `again` is the command that goes on after a failed start.
+
+    Raises:
+        NodeUnusableError: there is none.
+    """
     settings = store.manifest.settings.engine
-    num_cpus = max(os.cpu_count() or 1, settings.num_ranks * options.slots)
-    pool = LadderPool(options.ray_address, num_cpus=num_cpus)
+
+    def lost(daemon: str) -> None:
+        _leave_without(daemon, again, console)
+
+    if options.ray_address is not None:
+        pool = LadderPool(options.ray_address, lost=lost)
+    else:
+        manifest, facts = store.manifest, store.epochs[-1].facts
+        pool = pool_of(manifest.space, settings, facts, os.environ, options.slots, lost=lost)
     try:
         with console.status("starting Ray"):
             pool.start()
@@ -201,6 +219,20 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console) -> Iter
         pool.stop()
 
 
+def _leave_without(daemon: str, again: str, console: Console) -> None:
+    """End this process, whose main thread hangs in the start of Ray; the watchdog kills what is left of it."""
+    what = f"Error: Ray's {daemon} died while Ray was starting. Nothing is lost: go on with `{again}`."
+    _leave(f"{what} If it happens again, see in `dmesg` what kills it.", NodeUnusableError.exit_code, console)
+
+
+def _leave(message: str, exit_code: int, console: Console) -> None:
+    """End this process at once, whatever its threads are doing."""
+    console.show_cursor()
+    sys.stderr.write(f"\n{message}\n")
+    sys.stderr.flush()
+    os._exit(exit_code)
+
+
 @contextmanager
 def _started(
     interruption: Interruption, options: SessionOptions, store: StudyStore, console: Console
@@ -210,7 +242,7 @@ def _started(
     A closed terminal takes the daemons with it that Ray is waiting for, and it would wait for a minute.
     """
     interruption.is_starting = True
-    with ray_of(options, store, console) as pool:
+    with ray_of(options, store, console, f"agent resume {store.name}") as pool:
         interruption.is_starting = False
         yield pool
 
@@ -222,9 +254,8 @@ def signals(console: Console) -> Iterator[Interruption]:
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         if interruption or interruption.is_starting:
-            sys.stderr.write("\nleaving at once; whatever still runs is killed. Resume with: agent resume\n")
-            sys.stderr.flush()
-            os._exit(INTERRUPTED_EXIT_CODE)
+            message = "leaving at once; whatever still runs is killed. Resume with: agent resume"
+            _leave(message, INTERRUPTED_EXIT_CODE, console)
         interruption.note(number)
         console.print("\nending what runs and cleaning up; once more to leave at once", style="yellow")
 

@@ -18,12 +18,12 @@ from agent.schedule_report import schedule_commands
 from agent.store.study_store import StudyStore
 from agent.store.trial import Trial
 from agent.summary import summarise
-from agent.wishes import read_wishes
+from agent.wishes import read_counts, read_wishes
 
 
 def snapshot_of(store: StudyStore, history: History, status: StudyStatus) -> StudySnapshot:
     """Return everything that MLflow is to hold of a study. It ended, unless it runs, when its last trial was closed."""
-    summary = summarise(history, store.name)
+    summary = summarise(history, store.name, read_counts(store))
     best = summary.best
     command = reproduce_command(history.runner, best.first, store.manifest) if best else None
     told = summary.schedule

@@ -29,6 +29,7 @@ from agent.rungs import asked_rungs, check_engine
 from agent.server import Server, asked_server, check_fixed, with_engine_of_command
 from agent.session import Ended, SessionOptions, run_session
 from agent.settings import StudySettings
+from agent.side_by_side import check_room, ranks_of_study
 from agent.spec import StudySpec
 from agent.spread import asserted
 from agent.store.manifest import Manifest
@@ -95,7 +96,9 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     facts = modelled[0].facts if modelled else cluster.taken.facts if cluster else node_facts(spec, server)
     engine = engine_settings(spec, facts, server, modelled[1] if modelled else None)
     if not modelled and not spec.accept_interference and spec.ray_address is None:
-        check_parallel(home, spec.trials_per_node, facts)
+        check_parallel(home, spec.trials_per_node, facts, ranks_of_study(space, engine))
+    if not modelled and spec.ray_address is None:
+        check_room(space, engine, facts, os.environ, spec.trials_per_node)
     if server is not None:
         check_fixed(spec, engine, space)
     goals = asked_goals(spec)

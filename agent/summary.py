@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 
 from agent.classify import own_agreement
 from agent.deadends.atlas import Atlas
@@ -22,6 +23,8 @@ from agent.propose.history import History
 from agent.propose.standing import Standing
 from agent.reasons import Reason
 from agent.rungs import RungCost, costs_of
+from agent.saved import NOTHING, Saved, saved_in
+from agent.savings import Counts
 from agent.schedule import Schedule, schedule_of
 from agent.store.trial import Trial
 from agent.verdict import Comparison, Verdict
@@ -77,6 +80,8 @@ class StudySummary:
     atlas: Atlas
     ruled_out: Mapping[str, int]
     default: Assignment
+    stops_at: Rung | None = None
+    """The rung at which a study stops that was asked to launch nothing in full; None for all others."""
     modelled: str = ""
     """Name of the modelled node whose answers these are; empty where engines really ran."""
     unknown: tuple[Trial, ...] = ()
@@ -109,6 +114,8 @@ class StudySummary:
     """Of several goals: the arms of which no other one is better in all, those that break limits last."""
     saved_s: float = 0.0
     """Estimated time that the loads which were stopped early would still have taken, in seconds."""
+    saved: Saved = NOTHING
+    """Node time that was not spent, by what spared it."""
 
     @property
     def gain(self) -> float | None:
@@ -140,8 +147,14 @@ def changes_from(default: Assignment, assignment: Assignment) -> str:
     return " ".join(changed) or "default"
 
 
-def summarise(history: History, name: str) -> StudySummary:
-    """Return the summary of a study."""
+def summarise(history: History, name: str, ruled_out: Counts = MappingProxyType({})) -> StudySummary:
+    """Return the summary of a study.
+
+    Args:
+        history: Its trials.
+        name: Its name.
+        ruled_out: What each dead end of its map ruled out (`agent.wishes.read_counts`).
+    """
     arms, standing = arms_of(history.trials), Standing(history.evenly)
     winner, modelled = standing.winner, modelled_name(history.settings.engine, history.facts)
     by_key = {arm.first.work.key: arm for arm in arms}
@@ -160,6 +173,7 @@ def summarise(history: History, name: str) -> StudySummary:
         atlas=history.atlas,
         ruled_out=dict(history.ruled_out),
         default=history.default,
+        stops_at=None if history.settings.max_rung is Rung.FULL else history.settings.max_rung,
         modelled=modelled,
         unknown=tuple(trial for trial in everything if _is_unknown(trial)),
         replaced=tuple(trial for trial in history.trials if contradictions(trial)),
@@ -174,6 +188,7 @@ def summarise(history: History, name: str) -> StudySummary:
         own_agreement=own_agreement(baselines_of(history.trials)),
         drift=None if modelled else drift_of(_baseline_launches(history)),  # a model's launches take no time
         saved_s=sum(trial.saved_s for trial in history.trials),
+        saved=saved_in(history, ruled_out),
     )
 
 

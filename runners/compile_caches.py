@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runners.processes import all_pids
+from runners.slot import Slot
 
 FOLDERS: Mapping[str, str] = {
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
@@ -35,10 +36,18 @@ BATON = "lock"
 ever if the first one was killed. The lock files of the other compilers end with their owner (flock)."""
 
 
-def cache_root(user_environment: Mapping[str, str], engine: str, version: str, arch: str) -> Path:
-    """Return the folder for one engine version on one architecture, below the user's cache folder."""
+def cache_root(
+    user_environment: Mapping[str, str], engine: str, version: str, arch: str, slot: Slot | None = None
+) -> Path:
+    """Return the folder for one engine version on one architecture, below the user's cache folder.
+
+    Trials at the same time have a folder each, by where their slot begins: one would wait for what the other compiles,
+    while its measurement runs. The first slot has the folder of a trial that is alone.
+    """
     base = user_environment.get("XDG_CACHE_HOME") or f"{user_environment.get('HOME', str(Path.home()))}/.cache"
-    return Path(base) / "serving-search-agent" / "compiled" / "-".join(_plain(part) for part in (engine, version, arch))
+    name = "-".join(_plain(part) for part in (engine, version, arch))
+    beside = f"-slot{slot.number}" if slot is not None and slot.is_shared and slot.number else ""
+    return Path(base) / "serving-search-agent" / "compiled" / f"{name}{beside}"
 
 
 def cache_variables(user_environment: Mapping[str, str], root: Path) -> dict[str, str]:

@@ -16,6 +16,7 @@ from runners.frozen import Frozen
 from runners.measured import Latency, LevelMeasurement, Measurement, StoppedEarly, StopRule
 from runners.probe_measurement import ProbedCall, ProbeMeasurement
 from runners.shown import Shown
+from runners.slot import Slot
 from runners.workload import Workload
 from search_spaces import Assignment, Facts, Scalar
 
@@ -136,6 +137,10 @@ class TrialRequest(Frozen):
     """The user's environment, as the agent found it (not that of the Ray worker)."""
     artifact_dir: str
     """Absolute path of the folder for the log, the result and the stacks of this trial."""
+    slot: Slot | None = None
+    """The part of the node that the trial has; None: all of it, or what Ray gives."""
+    shares_node: bool = False
+    """Whether other trials may run on the node at the same time: what Ray gives is then made a slot, on the node."""
 
 
 class Exit(Frozen):
@@ -216,6 +221,8 @@ class RunRecord(Frozen):
     leftovers: Leftovers = Leftovers()
     node: str = ""
     """Host name of the node it ran on."""
+    slot: Slot | None = None
+    """The part of the node that it had, where it was given one."""
 
 
 class Rewrite(Frozen):

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Union
 
+from runners.numa_facts import numa_node_of
+
 JSON = Union[None, bool, int, float, str, list["JSON"], dict[str, "JSON"]]  # noqa: UP007 - recursive
 
 TOPOLOGY_NAMES = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 """NVML's levels of the common ancestor of two GPUs, by the names that `nvidia-smi topo -m` gives them."""
-NAMES = ("gpu_names", "gpu_arch", "gpu_memory_bytes", "gpu_uuids", "driver", "cuda_driver", "links", "p2p")
+NAMES = ("gpu_names", "gpu_arch", "gpu_memory_bytes", "gpu_uuids", "gpu_numa", "driver", "cuda_driver", "links", "p2p")
 
 
 def gpu_facts() -> dict[str, JSON]:
@@ -47,6 +49,7 @@ class _Nvml:
             "gpu_arch": self._arch(),
             "gpu_memory_bytes": min(memory, default=None),
             "gpu_uuids": [_text(self._ask(nvml.nvmlDeviceGetUUID, gpu)) for gpu in gpus],
+            "gpu_numa": [numa_node_of(_bus_id(self._ask(nvml.nvmlDeviceGetPciInfo, gpu))) for gpu in gpus],
             "driver": _text(self._ask(nvml.nvmlSystemGetDriverVersion)),
             "cuda_driver": None if cuda is None else f"{cuda // 1000}.{cuda % 1000 // 10}",
             "links": self._links(),

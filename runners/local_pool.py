@@ -5,7 +5,7 @@ The warm process that resolves arguments must outlive a question. Ray ends idle 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from runners.contract import Rung, RunRecord, TrialRequest
@@ -18,15 +18,23 @@ from runners.resolve_rung import close_resolvers
 class LadderPool(RayPool):
     """A pool whose batches of the resolve rung run in a thread here; every other batch is a Ray task."""
 
-    def __init__(self, address: str | None = None, *, num_cpus: int | None = None) -> None:
-        super().__init__(address, num_cpus=num_cpus)
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resolve")
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        num_cpus: int | None = None,
+        lost: Callable[[str], None] | None = None,
+    ) -> None:
+        super().__init__(address, num_cpus=num_cpus, lost=lost)
+        self._executor: ThreadPoolExecutor | None = None
         self._asked: dict[int, Future[list[RunRecord]]] = {}
 
     def submit(self, requests: Sequence[TrialRequest], node: RayNode | None = None) -> Running:
         """Start a batch of requests of one rung and return at once."""
         if requests[0].rung is not Rung.RESOLVE:
             return super().submit(requests, node)
+        if self._executor is None:  # not begun, or stopped since: Ray died and was started again
+            self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resolve")
         future = self._executor.submit(_resolve, tuple(requests))
         running = Running(future, tuple(requests))
         self._asked[id(future)] = future
@@ -60,7 +68,10 @@ class LadderPool(RayPool):
 
     def stop(self) -> None:
         """End the warm processes and Ray."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor = None
+        self._asked.clear()
         close_resolvers()
         super().stop()
 

@@ -25,6 +25,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from runners.gpu_facts import JSON, gpu_facts
+from runners.numa_facts import numa_cpus
 
 PACKAGES = (
     "torch",
@@ -102,6 +103,7 @@ def _host_facts() -> dict[str, JSON]:
         "os": _fact(lambda: platform.freedesktop_os_release()["PRETTY_NAME"]),
         "cpu_model": _fact(lambda: _cpuinfo(r"^model name\s*:\s*(.+)$")),
         "num_cpus": _fact(_num_cpus),
+        "numa_cpus": _fact(lambda: {**numa_cpus()}),
         "memory_bytes": _fact(lambda: os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")),
         "memory_limit": _fact(_memory_limit),
         "shm_bytes": _fact(lambda: os.statvfs("/dev/shm").f_frsize * os.statvfs("/dev/shm").f_blocks),  # noqa: S108

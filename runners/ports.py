@@ -20,17 +20,23 @@ class NoFreePortError(OSError):
     """No port was free in many tries."""
 
 
-def free_port(also: Collection[int] = ()) -> int:
+def free_port(also: Collection[int] = (), within: tuple[int, int] | None = None) -> int:
     """Return a port that nobody listens on now, and whose neighbours at these distances are free as well.
+
+    Args:
+        also: Distances to other ports that are taken with it.
+        within: First and last port that may be chosen, of a slot that has some to itself.
 
     Raises:
         NoFreePortError: after many tries.
     """
+    first, last = within or (FIRST_PORT, LAST_PORT)
+    number = max(1, last - first + 1 - max((distance for distance in also if distance > 0), default=0))
     for _ in range(TRIES):
-        port = FIRST_PORT + secrets.randbelow(LAST_PORT - FIRST_PORT)
+        port = first + secrets.randbelow(number)
         if all(is_free(port + distance) for distance in (0, *also)):
             return port
-    raise NoFreePortError(f"no free port between {FIRST_PORT} and {LAST_PORT} in {TRIES} tries")
+    raise NoFreePortError(f"no free port between {first} and {last} in {TRIES} tries")
 
 
 def is_listening(port: int) -> bool:

@@ -1,17 +1,38 @@
 """The two daemons without which a local Ray is nothing: are they alive?
 
-Ray itself takes ten seconds to say that its raylet died, and a minute to end the whole process when its GCS did
-(seen on 2.60).
+Ray itself takes ten seconds to say that its raylet died. When its GCS died it waits for a minute, also while it starts,
+and then ends the whole process with exit code 1 (seen on 2.60): nothing in Python can catch that.
 """
 
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from runners.processes import ProcessKey, descendants, is_running, read_bytes
 
 DAEMONS = {"raylet": b"/raylet/raylet", "GCS": b"/gcs/gcs_server"}
 """What we call a daemon → how its program's path ends."""
+LOOK_S = 0.2
+GRACE_S = 10.0
+"""How long Ray's start may take to fail by itself once a daemon died: what it then says tells more."""
+
+
+def _daemons() -> dict[ProcessKey, str]:
+    """Return the living daemons below this process, with what we call them."""
+    found = {}
+    for stat in descendants(os.getpid()):
+        program = (read_bytes(f"/proc/{stat.pid}/cmdline") or b"").split(b"\0", 1)[0]
+        name = next((name for name, end in DAEMONS.items() if program.endswith(end)), None)
+        if name is not None and not stat.is_zombie:
+            found[stat.key] = name
+    return found
+
+
+def _dead(daemons: Mapping[ProcessKey, str]) -> str | None:
+    return next((name for key, name in daemons.items() if not is_running(key)), None)
 
 
 class RayDaemons:
@@ -19,13 +40,48 @@ class RayDaemons:
 
     def __init__(self) -> None:
         """Look for them among the processes that this one started."""
-        self._keys: dict[str, ProcessKey] = {}
-        for stat in descendants(os.getpid()):
-            program = (read_bytes(f"/proc/{stat.pid}/cmdline") or b"").split(b"\0", 1)[0]
-            for name, end in DAEMONS.items():
-                if program.endswith(end):
-                    self._keys[name] = stat.key
+        self._daemons = _daemons()
 
     def dead(self) -> str | None:
         """Return the name of a daemon that died, or None."""
-        return next((name for name, key in self._keys.items() if not is_running(key)), None)
+        return _dead(self._daemons)
+
+
+class StartWatch:
+    """What is seen of the daemons while Ray starts. Those of a Ray that is being replaced may still be dying."""
+
+    def __init__(self) -> None:
+        self._earlier = frozenset(_daemons())
+        self._seen: dict[ProcessKey, str] = {}
+
+    def look(self) -> str | None:
+        """Return the name of a daemon that had been started and is dead, or None."""
+        self._seen |= {key: name for key, name in _daemons().items() if key not in self._earlier}
+        return _dead(self._seen)
+
+
+@contextmanager
+def start_watched(
+    lost: Callable[[str], None], grace_s: float = GRACE_S, watch: StartWatch | None = None
+) -> Iterator[None]:
+    """Call `lost`, from a thread of its own, with the name of a daemon that dies while the body starts Ray.
+
+    The body may hang then in code that neither an exception nor a signal's handler ends: `lost` has to end the process.
+    It is not called when the body ends within `grace_s` of the death.
+    """
+    ended, watched = threading.Event(), watch or StartWatch()
+
+    def run() -> None:
+        while not ended.wait(LOOK_S):
+            if (dead := watched.look()) is not None:
+                if not ended.wait(grace_s):
+                    lost(dead)
+                return
+
+    watcher = threading.Thread(target=run, name="ray-start", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()

@@ -10,19 +10,26 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
 from runners.artifact_return import Returned, at_hand, mark, packed, unpacked
 from runners.contract import EngineSettings, RunRecord, TrialRequest
+from runners.engine_dialects.node import ranks_of
+from runners.pool_answers import Lost as Lost
+from runners.pool_answers import PoolError as PoolError
+from runners.pool_answers import Running as Running
+from runners.pool_answers import loss_of
 from runners.ray_address import NAMED_ADDRESSES, HeadWatch, address_problem
-from runners.ray_daemons import RayDaemons
+from runners.ray_daemons import RayDaemons, start_watched
 from runners.ray_nodes import NodeQuestion, RayNode, facts_here, living
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
 from runners.signal_handlers import handlers_kept
+from runners.slot_binding import bound
+from runners.slots import slot_here
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -35,36 +42,26 @@ AUTH_MODE, AUTH_TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
 OBJECT_STORE_BYTES = 80 * 2**20  # the smallest Ray accepts: only small JSON texts go through it
 
 
-class PoolError(RuntimeError):
-    """Ray cannot be started or reached, or lacks the resources; the text says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A batch of requests that is being worked on."""
-
-    reference: Any
-    """What the batch is waited for with: a Ray object, or whatever another pool has."""
-    requests: tuple[TrialRequest, ...]
-    node: RayNode | None = None
-    """The node that it was sent to, where it was sent to one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The task is gone without an answer: a killed worker, a lost node, or a fault of our own."""
-
-    why: str
-    is_node_lost: bool = False
-    """Whether Ray says that it was the node that died."""
-
-
 class RayPool:
     """A Ray cluster as a place to run trials: a local one of its own, or one that is already there."""
 
-    def __init__(self, address: str | None = None, *, num_cpus: int | None = None) -> None:
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        num_cpus: int | None = None,
+        lost: Callable[[str], None] | None = None,
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            address: The cluster to use; None for a local one of its own.
+            num_cpus: Processors that the local one offers; None for all.
+            lost: Ends the process when a daemon, named to it, dies under the start of a local Ray, which would hang.
+        """
         self._address = address
         self._num_cpus = num_cpus
+        self._lost = lost
         self._task: Any = None
         self._folder: SessionFolder | None = None
         self._before: dict[str, str | None] = {}
@@ -89,7 +86,7 @@ class RayPool:
         # Said once by Ray at every start, about a default that we want.
         logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
         try:
-            with handlers_kept():
+            with handlers_kept(), self._watched():
                 ray.init(**self._arguments())
         except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
             self._remove_folder()
@@ -100,6 +97,9 @@ class RayPool:
         else:
             is_named = self._address in NAMED_ADDRESSES
             self._head = HeadWatch(ray.get_runtime_context().gcs_address if is_named else self._address)
+
+    def _watched(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._address or self._lost is None else start_watched(self._lost)
 
     @property
     def dead_daemon(self) -> str | None:
@@ -144,6 +144,14 @@ class RayPool:
                     f"choose fewer ranks with --tp, or add nodes"
                 )
 
+    def has_room(self, num_in_flight: int, most: int) -> bool:
+        """Return whether one more trial may be handed in, where at most so many run at the same time."""
+        return num_in_flight < most
+
+    def goes_on_without_a_slot(self) -> bool:
+        """Return whether trials may go on after one left something behind: not where it had all of the node."""
+        return False
+
     def submit(self, requests: Sequence[TrialRequest], node: RayNode | None = None) -> Running:
         """Start a batch of requests of one rung as one task and return at once; on a node, where one is named."""
         import ray
@@ -152,7 +160,8 @@ class RayPool:
             self._task = ray.remote(max_retries=0)(execute)
         for request in requests:
             mark(request)
-        task = self._task.options(**_resources(requests[0].settings), **_pinned(node))
+        ranks = max(ranks_of(request.assignment, request.settings) for request in requests)
+        task = self._task.options(**_resources(requests[0].settings, ranks), **_pinned(node))
         return Running(task.remote([request.model_dump_json() for request in requests]), tuple(requests), node)
 
     def nodes(self) -> list[RayNode]:
@@ -178,7 +187,7 @@ class RayPool:
         try:
             found: dict[str, object] = json.loads(ray.get(task.reference))
         except ray.exceptions.RayError as error:
-            return _lost(error)
+            return loss_of(error)
         return found
 
     @staticmethod
@@ -201,7 +210,7 @@ class RayPool:
             answers = ray.get(task.reference)
             return [unpacked(each, request, ray.get) for each, request in zip(answers, task.requests, strict=True)]
         except ray.exceptions.RayError as error:
-            return _lost(error)
+            return loss_of(error)
 
     def cancel(self, task: Running, timeout_s: float) -> None:
         """End a task: first so that it cleans up after its engine; by force when it takes too long.
@@ -244,16 +253,6 @@ def _own_token() -> str:
     return secrets.token_hex(32)
 
 
-def _lost(error: Any) -> Lost:
-    from ray.exceptions import NodeDiedError, RayTaskError, TaskUnschedulableError
-
-    lines = str(error).strip().splitlines()
-    if isinstance(error, RayTaskError):
-        return Lost(f"the runner failed: {lines[-1]}")
-    is_node_lost = isinstance(error, NodeDiedError | TaskUnschedulableError)
-    return Lost(f"{type(error).__name__}: {lines[0]}", is_node_lost)
-
-
 def _pinned(node: RayNode | None) -> dict[str, object]:
     """Return the options that hold a task to a node: it fails when the node is gone, and runs nowhere else."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -261,16 +260,16 @@ def _pinned(node: RayNode | None) -> dict[str, object]:
     return {} if node is None else {"scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False)}
 
 
-def _resources(settings: EngineSettings) -> dict[str, int]:
+def _resources(settings: EngineSettings, ranks: int | None = None) -> dict[str, int]:
     """One CPU for each rank on a CPU node; on GPUs the ranks' own, and a CPU for the task itself.
 
-    A modelled launch takes no hardware, whatever node it models.
+    A modelled launch takes no hardware, whatever node it models. `ranks` are those of a study that tunes them.
     """
     if settings.node_model is not None:
         return {"num_cpus": 1}
     if settings.device == "cuda":
-        return {"num_gpus": settings.num_ranks, "num_cpus": 1}
-    return {"num_cpus": settings.num_ranks}
+        return {"num_gpus": ranks or settings.num_ranks, "num_cpus": 1}
+    return {"num_cpus": ranks or settings.num_ranks}
 
 
 def execute(texts: list[str]) -> list[Returned[Any]]:
@@ -280,18 +279,21 @@ def execute(texts: list[str]) -> list[Returned[Any]]:
     from runners.contract import Rung
 
     asked = [_with_gpus(TrialRequest.model_validate_json(text)) for text in texts]
-    with at_hand(asked) as requests:
+    with at_hand(asked) as requests, bound(requests[0].slot):
         runner = make_runner(requests[0].settings.engine)
         if requests[0].rung is Rung.PROBE:
             records = runner.run_probes(requests)
         else:
             records = [runner.run(request) for request in requests]
+        records = [record.model_copy(update={"slot": requests[0].slot}) for record in records]
         return [packed(*each, ray.put) for each in zip(asked, requests, records, strict=True)]
 
 
 def _with_gpus(request: TrialRequest) -> TrialRequest:
     """Pass on the GPUs that Ray gave this task; everything else of the worker's environment stays behind."""
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if request.settings.device != "cuda" or gpus is None:
+    if request.settings.device != "cuda" or gpus is None or request.slot is not None:
         return request
-    return request.model_copy(update={"environment": {**request.environment, "CUDA_VISIBLE_DEVICES": gpus}})
+    environment = {**request.environment, "CUDA_VISIBLE_DEVICES": gpus}
+    slot = slot_here(gpus) if request.shares_node else None
+    return request.model_copy(update={"environment": environment, "slot": slot})

@@ -45,6 +45,8 @@ from search_spaces import Assignment, Facts, Scalar
 PORT_ATTEMPTS = 3
 PORT_CLASH = re.compile(r"(?i)address already in use|\bport \d+\b.{0,60}\b(?:in use|not available|is used by)")
 """What servers say whose port was taken between our look and theirs."""
+ChoosePort = Callable[[Sequence[int], tuple[int, int] | None], int]
+"""Distances to further ports, first and last port to choose from (None: any) → a free port."""
 REFUSED_CODE = 2
 """Exit code of a launch that was refused before it began, as argument parsers have it."""
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
@@ -75,8 +77,8 @@ class ServerRunner(ABC):
     variables: ClassVar[Mapping[str, str]] = {}
     """Environment that it needs to be run by a program, unless the user has set it."""
 
-    def __init__(self, choose_port: Callable[[Sequence[int]], int] = free_port) -> None:
-        """Make a runner that finds its ports with `choose_port`, which is given `port_distances`."""
+    def __init__(self, choose_port: ChoosePort = free_port) -> None:
+        """Make a runner that finds its ports with `choose_port`, given `port_distances` and the ports of the slot."""
         self._choose_port = choose_port
 
     def resolve(self, assignment: Assignment, settings: EngineSettings, facts: Facts) -> Resolution:
@@ -133,7 +135,7 @@ class ServerRunner(ABC):
             settings = dummy_settings(self.name, request.settings)
             request = request.model_copy(update={"settings": settings})
         for attempt in range(1, PORT_ATTEMPTS + 1):
-            port = self._choose_port(self.port_distances)
+            port = self._choose_port(self.port_distances, request.slot.ports if request.slot else None)
             try:
                 acceptance = simulated_acceptance(request)
                 command = acceptance.applied_to(self.server_command(acceptance.request, port), self.name)
@@ -202,7 +204,9 @@ class ServerRunner(ABC):
     def _complete(self, command: Command, request: TrialRequest) -> Command:
         """Add the compile caches and what the engine needs to be run by a program."""
         version = self.version(request.settings)
-        root = cache_root(request.environment, self.name, version, architecture(request.settings.device))
+        root = cache_root(
+            request.environment, self.name, version, architecture(request.settings.device), slot=request.slot
+        )
         remove_stale_batons(root)
         says_nccl = any(name.startswith("NCCL_") for name in request.variables)
         wanted = {**SAFE_PATH, **self.variables, **(NCCL_DEBUG if says_nccl else {})}

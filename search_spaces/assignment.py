@@ -15,7 +15,10 @@ Facts = Mapping[str, object]
 
 def is_one_of(value: object, values: Iterable[Scalar]) -> bool:
     """Return whether a value is among others; True is not 1, and 1 is not 1.0."""
-    return any(value == other and type(value) is type(other) for other in values)
+    for other in values:  # noqa: SIM110 - takes half the time of `any`, and is the innermost question of a search
+        if value == other and type(value) is type(other):
+            return True
+    return False
 
 
 def canonical_json(assignment: Mapping[str, Scalar]) -> str:

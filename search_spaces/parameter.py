@@ -175,10 +175,10 @@ class Parameter(SpaceModel):
 
     def is_active(self, assignment: Mapping[str, Scalar], facts: Facts) -> bool:
         """Return whether the parameter has a meaning beside these values on a node with these facts."""
-        if not self.active_where and not self.active_when:
-            return True  # the common case, asked for every parameter of every candidate
-        has_meaning = all(is_one_of(facts.get(name), allowed) for name, allowed in self.active_where.items())
-        return has_meaning and self.goes_with(assignment)
+        for name, allowed in self.active_where.items():
+            if not is_one_of(facts.get(name), allowed):
+                return False
+        return self.goes_with(assignment)
 
     def goes_with(self, assignment: Mapping[str, Scalar]) -> bool:
         """Return whether the parameter has a meaning beside these values, whatever the node."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, TypeVar
 
 from pydantic import Field
 
@@ -84,7 +87,12 @@ class SearchSpace(SpaceModel):
         Inactive parameters stand at their defaults, forced ones at the value that the engine sets (where that is one
         of their values; where it is none, the relation is broken and `violation` says so).
         """
-        result = self._settled({name: assignment[name] for name in self.parameters}, facts)
+        values = tuple(assignment[name] for name in self.parameters)
+        return dict(_normal_form(_Same(self), _Same(facts), values))
+
+    def _normal(self, values: tuple[Scalar, ...], facts: Facts) -> Assignment:
+        assignment = dict(zip(self.parameters, values, strict=True))
+        result = self._settled(assignment, facts)
         for relation in self.relations:
             value, forced = relation.forced_value(result, facts), relation.forced
             if forced is None or value is None or not self.parameters[forced.parameter].is_active(result, facts):
@@ -96,7 +104,8 @@ class SearchSpace(SpaceModel):
     def _settled(self, assignment: Assignment, facts: Facts) -> Assignment:
         result = dict(assignment)
         for name, parameter in self.parameters.items():
-            if not parameter.is_active(result, facts):
+            is_conditional = parameter.active_when or parameter.active_where  # most are not: asked for every candidate
+            if is_conditional and not parameter.is_active(result, facts):
                 result[name] = parameter.default_on(facts)
         return result
 
@@ -192,3 +201,25 @@ class SearchSpace(SpaceModel):
             for value in self.parameters[name].domain:
                 if not is_one_of(value, (base[name],)):
                     yield {**base, name: value}
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Same(Generic[_T]):
+    """Something that is only equal to itself, so that it can be a key; the key keeps it alive."""
+
+    it: _T
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.it is self.it
+
+
+@lru_cache(maxsize=1 << 14)
+def _normal_form(space: _Same[SearchSpace], facts: _Same[Facts], values: tuple[Scalar, ...]) -> Assignment:
+    """A search asks for the same neighbours of its leaders again and again."""
+    return space.it._normal(values, facts.it)

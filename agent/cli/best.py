@@ -40,7 +40,10 @@ def command(
     reading = read_study(Home.find(home), study, storage)
     summary = reading.summary
     if summary.best is None:
-        raise NothingWorksError(f"study {summary.study} has measured nothing yet")
+        why = "has measured nothing yet"
+        if summary.stops_at is not None:
+            why = f"stops at the {summary.stops_at.value} rung and launches nothing in full, so that it has no best"
+        raise NothingWorksError(f"study {summary.study} {why}")
     if form is not None:
         from agent.export import export, takeaway
 

@@ -85,16 +85,16 @@ def _recheck(reading: Reading, wanted: str) -> None:
 def _print_json(reading: Reading) -> None:
     import json
 
-    from agent.savings import saved_s, typical_s
+    from agent.saved import map_saved_s, times_of
     from agent.wishes import read_counts
 
     history, ruled_out = reading.history, read_counts(reading.store)
-    typical = typical_s(history.trials, history.probes)
+    times = times_of(history)
     content = []
     for found in history.atlas.dead_ends:
         counted = ruled_out.get(found.id, {})
         disagreeing = [each for each in history.atlas.contradictions if each.reason is found.reason]
-        more: dict[str, object] = {"ruled_out": counted, "saved_s": saved_s(counted, typical)}
+        more: dict[str, object] = {"ruled_out": counted, "saved_s": map_saved_s(found, counted, times)}
         more["contradictions"] = [each.model_dump(mode="json") for each in disagreeing]
         content.append(found.model_dump(mode="json") | more)
     click.echo(json.dumps(content, indent=2, ensure_ascii=False))

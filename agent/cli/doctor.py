@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from agent.spec import StudySpec
 
 ENGINES = ("torch", "sglang", "vllm")
+LAUNCHED_WITH = ("tp", "device", "trials_per_node")
+"""What of the options matters to the launches of --interference."""
 
 
 @click.command(epilog="Example: agent doctor --engine vllm --engine-python ~/vllm")
@@ -32,6 +34,7 @@ ENGINES = ("torch", "sglang", "vllm")
 @click.option("--device", type=click.Choice(["cuda", "cpu"]), help="Where the ranks run.  [default: GPUs if any]")
 @click.option("--ray-address", help="Ray cluster whose nodes are looked at as well.")
 @click.option("--interference", is_flag=True, help="Launch and measure: what does a trial do to a neighbour here?")
+@click.option("--trials-per-node", type=int, help="Trials at the same time, for --interference.  [default: 2]")
 @json_option
 @home_option
 @click.pass_context
@@ -45,7 +48,7 @@ def command(
     home: str | None,
     **given: Any,
 ) -> None:
-    """Say what this node and its engines can use, what is missing, and how to get it. Nothing is launched, but with
+    """Say what this node and its engines can use, what is missing, and how to get it. Nothing is launched, except with
     --interference, which measures what two trials at the same time do to each other and keeps it in the state folder.
 
     Exit code 4 when the engine (without --engine: every one of them) cannot be used here.
@@ -63,7 +66,8 @@ def command(
     options = {name: value for name, value in given.items() if value is not None}
     console = make_console()
     if interference:
-        _measure(load_spec(None, {name: options[name] for name in ("tp", "device") if name in options}), home, as_json)
+        asked: dict[str, object] = {each: options[each] for each in LAUNCHED_WITH if each in options}
+        _measure(load_spec(None, asked), home, as_json)
         return
     checks: list[EngineCheck] = []
     facts: dict[str, object] = {}

@@ -65,6 +65,7 @@ def _content(explained: TrialExplanation) -> dict[str, object]:
         "decisive": failure.decisive.text.strip() if failure and failure.decisive else None,
         "blames": list(failure.blames) if failure else [],
         "cure": failure.cure if failure else None,
+        "slot": record.slot.words() if record and record.slot else None,
         "log": record.log_path if record else None,
         "dead_ends": [found.id for found in explained.taught],
         "refuted": [found.id for found in explained.refuted],
@@ -93,6 +94,7 @@ def _lines(explained: TrialExplanation) -> list[str]:
         f"  asked for {_words({each.parameter: each.requested})}, ran {each.resolved}: {each.why}"
         for each in contradictions(explained.trial)
     ]
+    lines += [f"  ran on {content['slot']}"] if content["slot"] is not None else []
     lines += [f"  taught: dead end {found.id} ({found.state.value}): {found}" for found in explained.taught]
     lines += [f"  refuted: dead end {found.id}: {found}" for found in explained.refuted]
     lines += [f"  rungs disagree: {each}" for each in explained.contradictions]

@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 LONGEST_MESSAGE = 1400
+NO_COMMAND = 2
+"""Exit code where no command was named, as for any other wrong input."""
 COMMANDS = {
     "search": "search",
     "resume": "resume",
@@ -69,7 +71,10 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(SUMMARIES.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the group's own words."""
+        """Read the group's own words; without any, say what there is."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(NO_COMMAND)
         with _printable_usage():
             return super().parse_args(ctx, args)
 
@@ -125,7 +130,23 @@ def _shown(message: str) -> str:
     return shortened(printable(redact_text(message)), LONGEST_MESSAGE)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+EPILOG = """\b
+Begin with  agent search --engine replay --node pcie8-blackwell-cuda128
+            (a modelled node: half a minute), or
+            agent search --dry-run, then agent search --budget 40
+
+\b
+Exit codes  0 done; 2 wrong input; 3 nothing works here; 4 node unusable;
+            5 storage or disk trouble; 130 interrupted.
+            After 4, 5 and 130 `agent resume` goes on.
+"""
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="serving-search-agent", prog_name="agent")
 def main() -> None:
     """Search the serving configuration of a GPU node: the best speculative setting, and what cannot work, and why."""

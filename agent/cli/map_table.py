@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent.cli.blocks import COLOURS
 from agent.deadends.dead_end import DeadEnd, DeadEndState
-from agent.savings import saved_s, typical_s
+from agent.saved import map_saved_s, times_of
 from agent.wishes import read_counts
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def print_map(reading: Reading, dead_ends: Sequence[DeadEnd], console: Console) 
     from rich.text import Text
 
     history, ruled_out = reading.history, read_counts(reading.store)
-    typical = typical_s(history.trials, history.probes)
+    times = times_of(history)
     table = Table(box=box.SIMPLE, pad_edge=False)
     width = console.width if console.is_terminal else WIDE
     for title in ("id", "what fails", "reason", "state", *(["seen in"] if width >= ROOMY else [])):
@@ -40,7 +40,7 @@ def print_map(reading: Reading, dead_ends: Sequence[DeadEnd], console: Console) 
     for title in ("spent", "saved"):
         table.add_column(title, justify="right", no_wrap=True)
     for found in dead_ends:
-        saved = saved_s(ruled_out.get(found.id, {}), typical)
+        saved = map_saved_s(found, ruled_out.get(found.id, {}), times)
         words: tuple[str, ...] = (found.id, str(found), found.reason.value, found.state.value)
         words += (seen_in(found),) if width >= ROOMY else ()
         cells = [Text(word) for word in (*words, _time(found.seconds), _time(saved))]

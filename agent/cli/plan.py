@@ -13,6 +13,7 @@ from agent.redaction import redact_argv, redact_mapping, redact_text
 from agent.report import simulated_note
 from agent.server import Server
 from agent.settings import StudySettings
+from agent.side_by_side import slot_words
 from agent.studies import Plan
 from runners import EngineSettings
 from runners.node_facts import summary_lines
@@ -40,7 +41,7 @@ def print_plan(plan: Plan, console: Console) -> None:
         f"{len(free)} parameters, {points:,} points; {plan.spec.budget} launches at concurrency {levels}"
     )
     print_indented(console, what, 0)
-    for line in _goal_lines(settings):
+    for line in (*_goal_lines(settings), *_slot_lines(plan)):
         print_indented(console, line, 0)
     if plan.server is not None:
         for line in _server_lines(plan.server, settings.engine):
@@ -61,6 +62,13 @@ def _goal_lines(settings: StudySettings) -> Iterator[str]:
         yield "objective: " + "; ".join(f"{goal.name} ({goal.unit})" for goal in settings.goals)
     if workload.slo:
         yield "limits: " + ", ".join(f"{limit.name} at most {limit.at_most:g} ms" for limit in workload.slo)
+
+
+def _slot_lines(plan: Plan) -> Iterator[str]:
+    """Yield what the trials of this machine have to themselves, where several run at the same time."""
+    spec, manifest = plan.spec, plan.manifest
+    if spec.trials_per_node > 1 and spec.ray_address is None and not manifest.settings.engine.node_model:
+        yield f"{spec.trials_per_node} trials at the same time, each with {slot_words(manifest, spec.trials_per_node)}"
 
 
 def _server_lines(server: Server, settings: EngineSettings) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from agent.cli.options import home_option, storage_option, study_argument
@@ -11,8 +13,10 @@ from agent.cli.options import home_option, storage_option, study_argument
 @study_argument
 @click.option("--budget", type=click.IntRange(min=1), help="New budget in launches, for a study that is to go on.")
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h.")
-@click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
-@click.option("--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at the same time on a node.")
+@click.option("--ray-address", metavar="HOST:PORT", help="Ray cluster to run on.  [default: a local Ray]")
+@click.option(
+    "--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at once on a node.  [default: 1]"
+)
 @click.option("--accept-interference", is_flag=True, help="Allow that though unmeasured.")
 @click.option("--take-over", is_flag=True, help="Run it although its owner on another host cannot be seen.")
 @click.option(
@@ -46,6 +50,7 @@ def command(
     from agent.interference import check_parallel
     from agent.resumption import check_environment, study_to_resume
     from agent.session import SessionOptions, run_session
+    from agent.side_by_side import check_room, ranks_of_study
     from agent.spec import seconds_of
     from agent.store.study_store import BUDGET
     from agent.study_rules import rules_of_file, store_rules
@@ -63,9 +68,11 @@ def command(
     collect = cluster_facts(ray_address, store.manifest) if ray_address and not is_modelled else collected_facts
     changed = check_environment(store, console, accept=accept_environment, collect=collect)
     place.create()
-    facts = store.manifest.facts
+    facts, space, engine = store.manifest.facts, store.manifest.space, store.manifest.settings.engine
+    if ray_address is None and not is_modelled:
+        check_room(space, engine, facts, os.environ, trials_per_node)
     if not accept_interference and ray_address is None and not is_modelled:
-        check_parallel(place, trials_per_node, facts)
+        check_parallel(place, trials_per_node, facts, ranks_of_study(space, engine))
     if budget is not None:
         spent = sum(trial.counts for trial in store.trials())
         if budget < spent:

@@ -71,8 +71,14 @@ exclude_option = click.option(
 @click.option(
     "--base-cmd", metavar="COMMAND", help='What you run now, as "vllm serve MODEL …": the search starts there.'
 )
-@click.option("--node", help="Modelled node for --engine replay: a shipped name or a file; nothing is launched.")
-@click.option("--space", help="Search space: a catalogue name or a YAML file.  [default: the engine's]")
+@click.option(
+    "--node",
+    metavar="NAME|FILE",
+    help="Modelled node for --engine replay; nothing is launched.",
+)
+@click.option(
+    "--space", metavar="NAME|FILE", help="Search space: of the catalogue, or a YAML file.  [default: the engine's]"
+)
 @click.option("--spec", "spec_path", type=click.Path(path_type=Path), help="Study specification, a YAML file.")
 @click.option("--name", help="Name of the study.  [default: the engine's name]")
 @click.option("--tp", type=int, help="Ranks of the engine.  [default: every GPU; 2 without a GPU]")
@@ -93,8 +99,12 @@ exclude_option = click.option(
 )
 @click.option("--rules", metavar="FILE", help="YAML file with rules of your own for failures; stored with the study.")
 @storage_option
-@click.option("--tracking-uri", help="MLflow server or store.  [default: MLFLOW_TRACKING_URI, or a file in the home]")
-@click.option("--ray-address", help="Ray cluster to run on.  [default: a local Ray]")
+@click.option(
+    "--tracking-uri",
+    metavar="URL",
+    help="MLflow server or store.  [default: MLFLOW_TRACKING_URI, or one in the home]",
+)
+@click.option("--ray-address", metavar="HOST:PORT", help="Ray cluster to run on.  [default: a local Ray]")
 @click.option("--trials-per-node", type=int, help="Trials at the same time on a node.  [default: 1]")
 @click.option("--accept-interference", flag_value=True, default=None, type=bool, help="Allow that though unmeasured.")
 @click.option(

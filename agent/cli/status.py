@@ -15,6 +15,7 @@ from agent.cli.options import home_option, json_option, storage_option, study_ar
 if TYPE_CHECKING:
     from agent.home import Home
     from agent.reading import Reading
+    from agent.saved import Saved
 
 LOOK_EVERY_S = 2.0
 
@@ -96,6 +97,16 @@ def _lines(reading: Reading) -> Iterator[str]:
         yield f"go on with: agent resume {summary.study}"
 
 
+def _saved(saved: Saved) -> dict[str, object]:
+    return {
+        "map_s": saved.map_s,
+        "ladder_s": saved.ladder_s,
+        "early_s": saved.early_s,
+        "ruled_out": dict(saved.ruled_out),
+        "rungs": {each.rung.value: {k: v for k, v in asdict(each).items() if k != "rung"} for each in saved.ladder},
+    }
+
+
 def _content(reading: Reading) -> dict[str, object]:
     from agent.cluster_study import stored_nodes
     from agent.progress import time_left_s
@@ -117,6 +128,7 @@ def _content(reading: Reading) -> dict[str, object]:
         "dead_ends": len(summary.atlas.confirmed),
         "node_s": summary.node_s,
         "saved_s": summary.saved_s,
+        "saved": _saved(summary.saved),
         "left_s": list(left) if left else None,
         "rungs": {rung.value: asdict(cost) for rung, cost in summary.rungs.items()},
         "contradictions": [each.model_dump(mode="json") for each in summary.contradictions],

@@ -12,7 +12,7 @@ SLOW_S = 30.0
 
 @click.command(epilog="Example: agent sync")
 @study_argument
-@click.option("--tracking-uri", help="MLflow server or store.  [default: the study's]")
+@click.option("--tracking-uri", metavar="URL", help="MLflow server or store.  [default: the study's]")
 @json_option
 @storage_option
 @home_option

@@ -43,6 +43,8 @@ def command(study: str | None, port: int | None, storage: str | None, home: str 
     click.echo(f"open http://127.0.0.1:{chosen}/{ui_page(experiment)}")
     root = default_artifact_root(place.path) if uri == default_tracking_uri(place.path) else None
     sys.stdout.flush()
+    # MLflow 3.17 would start eight more processes, for jobs that a study never asks for.
+    os.environ.setdefault("MLFLOW_SERVER_ENABLE_JOB_EXECUTION", "false")
     words = [sys.executable, "-m", "mlflow", *ui_arguments(uri, root, chosen)]
     os.execv(sys.executable, words)  # noqa: S606 (an argument list, no shell)
 

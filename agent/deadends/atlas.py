@@ -25,6 +25,8 @@ class Atlas:
     """Where two rungs disagreed about an assignment."""
     weightless: Weightless = frozenset()
     """(rung, reason) of failures that are not believed: contradicted, or of a rung at which nothing passed yet."""
+    missed: Weightless = frozenset()
+    """(rung, reason) of failures that a rung claims to find, and missed."""
 
     @property
     def confirmed(self) -> tuple[DeadEnd, ...]:

@@ -10,6 +10,7 @@ from agent.deadends.contradictions import Ledger, Weightless
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import Evidence
 from agent.deadends.inheritance import Heirloom
+from agent.deadends.intake import Intake
 from agent.deadends.learn import Learned, learn
 from agent.deadends.observation import Observation, observation_of
 from agent.deadends.refutations import refuted
@@ -40,7 +41,7 @@ class Charter:
         self._refuting: list[Trial] = []
         self._alone: dict[Reason, Learned] = {}
         self._learned: dict[Reason, Learned] = {}
-        self._seen: set[tuple[str, int]] = set()
+        self._trials, self._probes = Intake(), Intake()
         self._atlas = self._drawn()
 
     def chart(self, trials: Sequence[Trial], probes: Sequence[Trial], forgotten: frozenset[str] = frozenset()) -> Atlas:
@@ -51,16 +52,15 @@ class Charter:
             probes: Probes.
             forgotten: Ids of dead ends, and labels of the trials behind them, that the user wants to be left out.
         """
-        self._ledger.take((*probes, *trials))
+        fresh = [*self._probes.fresh(probes), *self._trials.fresh(trials)]
+        self._ledger.take(fresh)
         weightless = self._ledger.weightless
         if (forgotten, weightless) != (self._forgotten, self._weightless):
             self._begin(forgotten, weightless)
+            fresh = [*self._probes.fresh(probes), *self._trials.fresh(trials)]
         touched: set[Reason] = set()
         is_new = False
-        for trial in (*probes, *trials):
-            if (trial.study, trial.number) in self._seen or not trial.counts:
-                continue
-            self._seen.add((trial.study, trial.number))
+        for trial in fresh:
             seen = observation_of(trial, self._space, self._weightless)
             if seen is not None and not (seen.failure and seen.label in forgotten):
                 is_new = True
@@ -121,7 +121,8 @@ class Charter:
         with_escapes = (self._with_escapes(found, found.id in repeated) for found in named)
         dead_ends = sorted(with_escapes, key=lambda found: found.state is not DeadEndState.CONFIRMED)
         suspicions = tuple(why for each in learned for why in each.suspicions)
-        return Atlas(tuple(dead_ends), suspicions, self._ledger.contradictions, self._weightless)
+        ledger = self._ledger
+        return Atlas(tuple(dead_ends), suspicions, ledger.contradictions, self._weightless, ledger.missed)
 
     def _with_escapes(self, found: DeadEnd, is_repeated: bool) -> DeadEnd:
         if found.state is not DeadEndState.CONFIRMED and not is_repeated:

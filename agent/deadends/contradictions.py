@@ -1,8 +1,9 @@
 """Contradictions: a rung said one thing of an assignment, and a dearer rung another.
 
-Either it passed below and failed above for a reason that the lower rung claims to find, or it failed below and passed
-above where somebody looked. Once that is no chance, the lower rung's claim has no weight for that reason on this node:
-its failures for it are no evidence, and its passes none against it.
+It failed below and passed above where somebody looked: once that is no chance, what the lower rung refuses for that
+reason is not believed on this node. Or it passed below and failed above, for a reason and in a phase that the lower
+rung claims to find: then the lower rung misses some of them. What it does refuse is as true as before, so that one
+failure which came late takes no dead end away; but it is not worth asking whether it would show such a failure.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from runners import Frozen, Rung
 from search_spaces import SearchSpace
 
 Weightless = frozenset[tuple[Rung, Reason]]
-"""(rung, reason) of the claims that are not believed."""
+"""(rung, reason) of refusals that are not believed, or of failures that a rung misses."""
 LOWER = (Rung.RESOLVE, Rung.PROBE, Rung.DUMMY)
 SEES_ALL = (Rung.RESOLVE, Rung.DUMMY)
 """Rungs whose pass a failing launch can contradict. A probe sees a part: what it does not see may be the cause."""
@@ -43,7 +44,8 @@ class Contradiction(Frozen):
 
     def __str__(self) -> str:
         ways = ("failed", "passed") if not self.passed_below else ("passed", "failed")
-        weight = "its claim has no weight any more" if self.is_certain else "it may be chance"
+        certainly = "it misses such failures" if self.passed_below else "what it refuses for that is not believed"
+        weight = certainly if self.is_certain else "it may be chance"
         return (
             f"{self.reason.value}: {ways[0]} at the {self.rung.value} rung ({self.below}), "
             f"{ways[1]} at the {self.above_rung.value} rung ({self.above}); {weight}"
@@ -90,8 +92,17 @@ class Ledger:
     @property
     def weightless(self) -> Weightless:
         """The failures that are not believed: contradicted ones, and all of a rung at which nothing passed yet."""
-        unproven = ((rung, reason) for rung in SEES_ALL if rung not in self._passed for reason in Reason)
-        return frozenset((each.rung, each.reason) for each in self.contradictions if each.is_certain) | set(unproven)
+        unproven = {(rung, reason) for rung in SEES_ALL if rung not in self._passed for reason in Reason}
+        return self._certain(passed_below=False) | unproven
+
+    @property
+    def missed(self) -> Weightless:
+        """The failures that a rung claims to find and does not."""
+        return self._certain(passed_below=True)
+
+    def _certain(self, *, passed_below: bool) -> Weightless:
+        found = (each for each in self.contradictions if each.is_certain and each.passed_below is passed_below)
+        return frozenset((each.rung, each.reason) for each in found)
 
 
 def _between(rung: Rung, below: list[Trial], above: list[Trial]) -> Iterator[Contradiction]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import RUNG_ORDER, Evidence, Failed
@@ -21,9 +22,11 @@ class Entries:
         self._reason, self._evidence, self._facts = reason, evidence, facts
         self._ids: set[str] = set()
 
-    def confirmed(self, numbers: tuple[int, ...]) -> DeadEnd:
-        """Return the entry of a conjunction that is believed."""
-        support = by_age(self._matching(numbers))
+    def confirmed(self, numbers: tuple[int, ...], explained: int) -> DeadEnd:
+        """Return the entry of a conjunction that is believed, with the bits of the failures that it explains."""
+        seen = self._evidence.reasons[self._reason]
+        bits = explained & seen.steady
+        support = by_age(failed for failed in seen.failures if bits >> failed.index & 1)
         rung = min((failed.seen.rung for failed in support), key=RUNG_ORDER.__getitem__)
         suspects = tuple(condition.parameter for condition in self._conjunction(numbers))
         return self._dead_end(numbers, DeadEndState.CONFIRMED, support, suspects, rung)
@@ -43,11 +46,6 @@ class Entries:
 
     def _conjunction(self, numbers: tuple[int, ...]) -> Conjunction:
         return tuple(map(self._evidence.lexicon.condition, numbers))
-
-    def _matching(self, numbers: tuple[int, ...]) -> list[Failed]:
-        seen = self._evidence.reasons[self._reason]
-        bits = self._evidence.supporting(numbers, self._reason) & seen.steady
-        return [failed for failed in seen.failures if bits >> failed.index & 1]
 
     def _dead_end(
         self,
@@ -94,7 +92,7 @@ class Entries:
 
 def by_age(failures: Iterable[Failed]) -> list[Failed]:
     """Return failures, oldest first."""
-    return sorted(failures, key=lambda failed: failed.seen.moment)
+    return sorted(failures, key=attrgetter("seen.moment"))
 
 
 def _suspects(suspicion: Suspicion) -> tuple[str, ...]:
@@ -112,8 +110,13 @@ def _suspects(suspicion: Suspicion) -> tuple[str, ...]:
 def _varied(conditions: Conjunction, support: Sequence[Failed]) -> tuple[str, ...]:
     """Return the parameters that differed among the failures: shown not to matter."""
     named = {condition.parameter for condition in conditions}
-    visible = [name for name in support[0].seen.visible if name not in named]
-    return tuple(name for name in visible if len({repr(failed.seen.assignment[name]) for failed in support}) > 1)
+    first = support[0].seen
+    return tuple(
+        name
+        for name in first.visible
+        if name not in named
+        and any(repr(each.seen.assignment[name]) != repr(first.assignment[name]) for each in support)
+    )
 
 
 def _digest(parts: Iterable[str]) -> str:

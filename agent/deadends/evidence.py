@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 
 from agent.deadends.claims import RUNG_ORDER as RUNG_ORDER
 from agent.deadends.claims import reaches
-from agent.deadends.implied import Implications
+from agent.deadends.implied import Implications, Weighed
 from agent.deadends.lexicon import Lexicon
 from agent.deadends.observation import Observation
 from agent.deadends.phases import PHASE_ORDER as PHASE_ORDER
-from agent.deadends.signature import signature_of
+from agent.deadends.signature import signature_of, words_of
 from agent.outcome import Failure
 from agent.reasons import Reason
 from runners import Phase, Rung
 from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
 
-Place = tuple[Rung, Phase]
-"""Where a failure struck."""
+Place = tuple[Rung, Phase, str]
+"""Where a failure struck, and what it said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,10 @@ class Failed:
     """Sort key that does not depend on when it was seen: evidence that names its cause comes first."""
     signature: str
     """What the failure looks like: failures of one cause look alike."""
-
-    @property
-    def place(self) -> Place:
-        """Where it struck."""
-        return self.seen.rung, self.failure.phase
-
-    @property
-    def blames(self) -> frozenset[str]:
-        """The visible parameters that the message accuses."""
-        return frozenset(self.failure.blames).intersection(self.seen.visible)
+    blames: frozenset[str]
+    """The visible parameters that the message accuses."""
+    place: Place
+    """Where it struck, and what it said."""
 
 
 @dataclass
@@ -67,11 +61,12 @@ class ReasonEvidence:
     looking: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     """Signature → bits of the failures that look like this."""
     struck: dict[Place, int] = field(default_factory=lambda: defaultdict(int))
-    """Place → bits of the failures that struck there."""
+    """Place → bits of the failures that struck there and said that."""
     flaky: dict[int, list[Observation]] = field(default_factory=dict)
     """Failures whose very same launch also passed, with those passes."""
-    survivors: int = 0
-    """Bits of the survivors that failed for this reason: what comes further may still have its cause."""
+    survivors: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """Words → bits of the survivors that failed for this reason and said that: what comes further and then says the
+    same may still have its cause."""
 
     @property
     def steady(self) -> int:
@@ -103,11 +98,14 @@ class Evidence:
         self._surviving: dict[tuple[Rung, Phase], dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._num_survivors: dict[Phase, int] = defaultdict(int)
         self._launches: dict[tuple[Rung, str], tuple[list[Observation], list[Failed]]] = {}
+        self.memo: dict[tuple[Reason, int, int, int, float], tuple[float, list[Weighed]]] = {}
+        """What was weighed since the last trial: the same is asked while the map of one moment is drawn."""
         self._ran: set[tuple[str, str]] = set()
         self._replaced: set[tuple[str, str]] = set()
 
     def add(self, seen: Observation) -> None:
         """Take in one closed trial."""
+        self.memo.clear()
         launch = (seen.rung, assignment_key(seen.assignment))
         passed, failed = self._launches.setdefault(launch, ([], []))
         if seen.failure is None:
@@ -132,16 +130,18 @@ class Evidence:
     def against(self, conditions: tuple[int, ...], place: Place, reason: Reason) -> bool:
         """Return whether anything that satisfies all conditions passed the place, at its rung or above it.
 
-        A launch that failed for another reason in a later phase passed what this reason strikes.
+        A launch that failed for another reason, or in other words, in a later phase passed what strikes there.
         """
-        if _all(conditions, self._satisfying[place[0]]):
+        rung, phase, words = place
+        if _all(conditions, self._satisfying[rung]):
             return True
-        return bool(_all(conditions, self._surviving[place]) & ~self.reasons[reason].survivors)
+        return bool(_all(conditions, self._surviving[rung, phase]) & ~self.reasons[reason].survivors[words])
 
     def passed(self, place: Place, reason: Reason) -> Callable[[int], int]:
         """Return what maps a condition to the bits of all that satisfied it and passed a place, as `against` has it."""
-        satisfying, surviving = self._satisfying[place[0]], self._surviving[place]
-        others, shift = ~self.reasons[reason].survivors, len(self.passes)
+        rung, phase, words = place
+        satisfying, surviving = self._satisfying[rung], self._surviving[rung, phase]
+        others, shift = ~self.reasons[reason].survivors[words], len(self.passes)
         return lambda number: satisfying.get(number, 0) | (surviving.get(number, 0) & others) << shift
 
     def reached(self, phase: Phase) -> int:
@@ -179,7 +179,14 @@ class Evidence:
     def _add_failure(self, seen: Observation, failure: Failure) -> Failed:
         evidence = self.reasons.setdefault(failure.reason, ReasonEvidence())
         failed = Failed(
-            seen, failure, len(evidence.failures), self._conditions(seen), _order(seen, failure), signature_of(failure)
+            seen=seen,
+            failure=failure,
+            index=len(evidence.failures),
+            conditions=self._conditions(seen),
+            order=_order(seen, failure),
+            signature=signature_of(failure),
+            blames=frozenset(failure.blames).intersection(seen.visible),
+            place=(seen.rung, failure.phase, words_of(failure)),
         )
         evidence.failures.append(failed)
         bisect.insort(evidence.ordered, failed, key=lambda each: each.order)
@@ -195,7 +202,7 @@ class Evidence:
     def _add_survivor(self, failed: Failed) -> None:
         bit = 1 << len(self.survivors)
         self.survivors.append(failed.seen)
-        self.reasons[failed.failure.reason].survivors |= bit
+        self.reasons[failed.failure.reason].survivors[words_of(failed.failure)] |= bit
         rungs = [rung for rung in Rung if reaches(failed.seen.rung, rung)]
         earlier = [phase for phase in Phase if PHASE_ORDER[phase] < PHASE_ORDER[failed.failure.phase]]
         for phase in earlier:

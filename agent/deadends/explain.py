@@ -15,34 +15,16 @@ from agent.deadends.alive import Alive
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.implied import Weighed
+from agent.deadends.prior import OTHER_CAUSE, size_prior
 from agent.deadends.strikes import folded
-from agent.reasons import Policy
 from search_spaces import Conjunction
 
-SIZE_PRIOR = (1.0, 0.08, 0.01)
-"""Of one condition, two, three: each further one multiplies the conjunctions there are, and few of them are real."""
 PLENTY = 10
 """Failures that one or two conditions cover from which only these and one more are looked at."""
-LARGEST = len(SIZE_PRIOR)
-"""Conditions of the largest conjunctions that are weighed; only where none is left, the whole assignment is."""
-OTHER_CAUSE = 0.05
-"""How likely one more failure of the same reason has a cause of its own."""
-MOST_MISSED = 100
-"""Failures beyond which missing more of them makes no explanation less likely: it is out of the question anyway."""
-NEW_CAUSE = 0.003
-"""How likely a cause of its own is that somebody would have to assume."""
+MOST_MISSED = -300.0
+"""Logarithm of what missing failures makes of a weight at most: it is out of the question anyway."""
 BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 30.0, 10.0, 0.5, 0.1
 """What a message's blames make of a conjunction over: just these parameters, these and others, some, none of them."""
-CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.1, Policy.RETRY_ONCE: 0.3}
-"""Odds that a first failure of this policy was chance and would not repeat."""
-SEEN_FLAKY = 20.0
-"""By how much those odds rise for a reason of which one failure did not repeat."""
-NAMES_ITS_CAUSE = 0.2
-"""By how much those odds fall where the message names a parameter."""
-USUALLY_PASSES = 19.0
-"""How rare chance failures are: in some twenty launches one is expected, in some many more, in some none."""
-OFTEN_PASSES = 3.0
-"""The same beside one value, for a failure that is known to come and go."""
 LEAST_KEPT = 0.0005
 """Share below which an explanation is not remembered."""
 LEAST_SHARE = 0.02
@@ -63,8 +45,26 @@ class Explanation:
     """Failures of the reason that it covers, this one included."""
 
 
+@dataclass(frozen=True, slots=True)
+class Often:
+    """Failures that look the same and more often than others have a cause of their own, or none."""
+
+    bits: int = 0
+    """Of these failures."""
+    rate: float = OTHER_CAUSE
+    """How often."""
+
+
+Counted = tuple[tuple[int, ...], int, int]
+"""Conditions, failures that they cover, and how many of these are such as hardly need the same cause."""
+
+
 def explanations(
-    failed: Failed, evidence: Evidence, unexplained: int, strikes: Sequence[DeadEnd] | None = None
+    failed: Failed,
+    evidence: Evidence,
+    unexplained: int,
+    strikes: Sequence[DeadEnd] | None = None,
+    often: Often = Often(),
 ) -> list[Explanation]:
     """Return what may have caused a failure, likeliest first; empty where passes contradict everything.
 
@@ -74,21 +74,12 @@ def explanations(
         unexplained: Bits of the failures that may have the same cause and that no confirmed dead end covers.
         strikes: Confirmed dead ends: what differs only in them, or in values that never run, is the same. None: it is
             not.
+        often: What hardly needs the same cause.
     """
-    alive = Alive(failed, evidence)
-    counted = _families(alive.small, failed, evidence, unexplained)
-    if max((support for _, support in counted), default=0) < PLENTY:
-        counted += _families(alive.triples(), failed, evidence, unexplained)
-    counted = counted or [(conditions, 1) for conditions in _everything(failed, evidence)]
-    weighed = _weighed(counted, failed, evidence)
-    if weighed and len(weighed[0][1]) == 2:
-        company = _with_company(weighed[0][1], failed, evidence)
-        weighed = _weighed([*counted, *_families(company, failed, evidence, unexplained)], failed, evidence)
-    total = sum(weight for weight, _, _ in weighed)
-    kept = evidence.implications.folded(weighed)
+    total, kept = _possible(failed, evidence, unexplained, often)
     if strikes is not None:
         kept = folded(kept, strikes, failed.seen.rung, evidence)
-    kept.sort(key=lambda row: -row[0])
+    kept = sorted(kept, key=lambda row: -row[0])
     return [
         Explanation(tuple(map(evidence.lexicon.condition, numbers)), numbers, weight / total, support)
         for rank, (weight, numbers, support) in enumerate(kept)
@@ -96,38 +87,48 @@ def explanations(
     ]
 
 
+def _possible(failed: Failed, evidence: Evidence, unexplained: int, often: Often) -> tuple[float, list[Weighed]]:
+    """Return the sum of all weights, and the causes without those that say no more than others in this space."""
+    key = (failed.failure.reason, failed.index, unexplained, often.bits, often.rate)
+    if key not in evidence.memo:
+        weighed = _all_weighed(failed, evidence, unexplained, often)
+        evidence.memo[key] = sum(weight for weight, _, _ in weighed), evidence.implications.folded(weighed)
+    return evidence.memo[key]
+
+
+def _all_weighed(failed: Failed, evidence: Evidence, unexplained: int, often: Often) -> list[Weighed]:
+    alive = Alive(failed, evidence)
+    counted = _families(alive.small, failed, evidence, unexplained, often)
+    if max((support for _, support, _ in counted), default=0) < PLENTY:
+        counted += _families(alive.triples(), failed, evidence, unexplained, often)
+    counted = counted or [(conditions, 1, 0) for conditions in _everything(failed, evidence)]
+    weighed = _weighed(counted, failed, evidence, often)
+    if weighed and len(weighed[0][1]) == 2:
+        company = _families(_with_company(weighed[0][1], failed, evidence), failed, evidence, unexplained, often)
+        weighed = _weighed([*counted, *company], failed, evidence, often)
+    return weighed
+
+
 def beside_chance(found: Sequence[Explanation], odds: float) -> tuple[Explanation, ...]:
-    """Return the explanations with their shares of all there is, where chance has these odds against them together."""
-    return tuple(replace(each, share=each.share / (1 + odds)) for each in found) if odds else tuple(found)
+    """Return the explanations with their shares of all there is, where chance has these odds against the first one."""
+    against_all = odds * found[0].share
+    return tuple(replace(each, share=each.share / (1 + against_all)) for each in found) if odds else tuple(found)
 
 
-def chance_against_cause(covered: int, others: int, passed: int, usually: float = USUALLY_PASSES) -> float:
-    """Return how much likelier chance makes the failures that a conjunction covers than the conjunction does.
-
-    Chance needs no further cause; but it has to hit just these launches, at the rate at which it hits the others.
-
-    Args:
-        covered: Failures that the conjunction explains; none of its launches passed.
-        others: Failures that look the same and that it does not explain.
-        passed: Launches that came further.
-        usually: How many passes for each chance failure are expected before anything was seen.
-    """
-    by_chance = _log_beta(1.0 + others + covered, usually + passed) - _log_beta(1.0 + others, usually + passed)
-    return math.exp(max(-50.0, min(50.0, by_chance - math.log(NEW_CAUSE))))
-
-
-def _log_beta(first: float, second: float) -> float:
-    return math.lgamma(first) + math.lgamma(second) - math.lgamma(first + second)
-
-
-def _weighed(counted: list[tuple[tuple[int, ...], int]], failed: Failed, evidence: Evidence) -> list[Weighed]:
-    most = max((support for _, support in counted), default=0)
-    weighed = [(_weight(failed, evidence, each, most - support), each, support) for each, support in counted]
+def _weighed(counted: list[Counted], failed: Failed, evidence: Evidence, often: Often) -> list[Weighed]:
+    by_cause, by_chance = -math.log(OTHER_CAUSE), -math.log(often.rate)
+    gains = [by_cause * (support - there) + by_chance * there for _, support, there in counted]
+    most = max(gains, default=0.0)
+    weighed = [
+        (_weight(failed, evidence, conditions) * math.exp(max(gain - most, MOST_MISSED)), conditions, support)
+        for (conditions, support, _), gain in zip(counted, gains, strict=True)
+    ]
     return sorted(weighed, key=_order(evidence))
 
 
-def _order(evidence: Evidence) -> Callable[[Weighed], tuple[float, int, str]]:
-    return lambda row: (-row[0], len(row[1]), _text(evidence, row[1]))
+def _order(evidence: Evidence) -> Callable[[Weighed], tuple[float, int, tuple[str, ...]]]:
+    text = evidence.lexicon.text
+    return lambda row: (-row[0], len(row[1]), tuple(map(text, row[1])))
 
 
 def _everything(failed: Failed, evidence: Evidence) -> list[tuple[int, ...]]:
@@ -138,49 +139,46 @@ def _everything(failed: Failed, evidence: Evidence) -> list[tuple[int, ...]]:
 
 
 def _families(
-    alive: list[tuple[int, ...]], failed: Failed, evidence: Evidence, unexplained: int
-) -> list[tuple[tuple[int, ...], int]]:
+    alive: list[tuple[int, ...]], failed: Failed, evidence: Evidence, unexplained: int, often: Often
+) -> list[Counted]:
     """Keep one conjunction of those that differ in thresholds alone: covering the most failures, claiming the least."""
     lexicon, reason = evidence.lexicon, failed.failure.reason
     satisfying, own = evidence.reasons[reason].satisfying, 1 << failed.index
-    best: dict[tuple[int, ...], tuple[tuple[int, ...], int, int]] = {}
+    best: dict[tuple[int, ...], tuple[tuple[int, ...], int, int, int]] = {}
     for conditions in alive:
         bits = unexplained
         for number in conditions:
             bits &= satisfying[number]
-        support = 1 if bits == own else (evidence.supporting(conditions, reason) & unexplained).bit_count()
-        width = sum(map(lexicon.width, conditions))
+        if bits != own:
+            bits = evidence.supporting(conditions, reason) & unexplained
+        support, width = max(1, bits.bit_count()), sum(map(lexicon.width, conditions))
         family = tuple(map(lexicon.family, conditions))
         known = best.get(family)
-        if known is None or (-support, width) < (-known[1], known[2]):
-            best[family] = (conditions, support, width)
-    return [(conditions, support) for conditions, support, _ in best.values()]
+        if known is None or (-support, width) < (-known[2], known[3]):
+            best[family] = (conditions, bits, support, width)
+    return [(conditions, support, (bits & often.bits).bit_count()) for conditions, bits, support, _ in best.values()]
 
 
-def _weight(failed: Failed, evidence: Evidence, conditions: tuple[int, ...], missed: int) -> float:
-    """Return the weight of an explanation that covers `missed` failures less than the one that covers most."""
-    weight = SIZE_PRIOR[min(len(conditions), len(SIZE_PRIOR)) - 1] * OTHER_CAUSE ** min(missed, MOST_MISSED)
+def _weight(failed: Failed, evidence: Evidence, conditions: tuple[int, ...]) -> float:
+    """Return the weight of an explanation, whatever it covers."""
+    weight = size_prior(conditions)
     for number in conditions:
         weight *= evidence.lexicon.weight(number)
     if not failed.blames:
         return weight
-    return weight * _blame_factor(failed, {evidence.lexicon.condition(number).parameter for number in conditions})
+    return weight * _blame_factor(failed.blames, set(map(evidence.lexicon.parameter, conditions)))
 
 
-def _blame_factor(failed: Failed, names: set[str]) -> float:
-    if names == failed.blames:
+def _blame_factor(blames: frozenset[str], names: set[str]) -> float:
+    if names == blames:
         return BLAMED_EXACTLY
-    if names > failed.blames:
+    if names > blames:
         return BLAMED_AND_MORE
-    return BLAMED_IN_PART if names & failed.blames else NOT_BLAMED
+    return BLAMED_IN_PART if names & blames else NOT_BLAMED
 
 
 def _with_company(conditions: tuple[int, ...], failed: Failed, evidence: Evidence) -> list[tuple[int, ...]]:
     """Return the conjunctions of three around the best of two: what all its failures had in common may belong to it."""
-    named = {evidence.lexicon.condition(number).parameter for number in conditions}
+    named = {evidence.lexicon.parameter(number) for number in conditions}
     others = zip(failed.seen.visible, failed.conditions, strict=True)
     return [(*conditions, number) for name, group in others if name not in named for number in group]
-
-
-def _text(evidence: Evidence, conditions: tuple[int, ...]) -> str:
-    return " ".join(map(evidence.lexicon.text, conditions))

@@ -7,37 +7,29 @@ that it matches; what is left is suspected. A pass inside a dead end at its rung
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from agent.deadends.chance import OUT_OF_THE_QUESTION, Chance, Group
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.entries import Entries, by_age
 from agent.deadends.evidence import Evidence, Failed
-from agent.deadends.explain import (
-    CHANCE,
-    LARGEST,
-    NAMES_ITS_CAUSE,
-    OFTEN_PASSES,
-    SEEN_FLAKY,
-    Explanation,
-    beside_chance,
-    chance_against_cause,
-    explanations,
-)
+from agent.deadends.explain import Explanation, Often, beside_chance, explanations
+from agent.deadends.phases import PHASE_ORDER
+from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
 from agent.deadends.strikes import is_within
 from agent.deadends.suspicion import Suspicion
 from agent.reasons import Reason
+from runners import Phase
 from search_spaces import Conjunction, Facts, assignment_key
 
-BELIEVED = 0.95
+BELIEVED = 0.98
 """Share of the best explanation from which it is believed."""
-REPEATS_BY_CHANCE = 0.5
-"""How likely a failure that was chance repeats all the same."""
-OTHERS_UNCLEAR = 4.0
-"""By how much the odds of chance rise while other failures that look the same are not explained either."""
-MOST_CHANCE = (0.05, 0.0125, 0.003)
-"""Probability of chance up to which failures count as real, for one condition, two, three: of larger conjunctions there
-are more, so that chance more easily looks like one of them."""
+UNNAMED = 0.3
+"""How likely a failure that looks the same, but does not name a parameter as the other one does, has another cause."""
+MOST_CHANCE = 0.02
+"""Odds of chance up to which failures count as real."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +70,25 @@ class _Lesson:
     facts: Facts
     known: Sequence[DeadEnd]
     strikes: Sequence[DeadEnd] | None
-    confirmed: list[tuple[int, ...]] = field(default_factory=list)
-    flaky: set[str] = field(default_factory=set)
-    """Signatures of failures that did not repeat, or that no few conditions explain."""
-    _found: dict[tuple[int, int], list[Explanation]] = field(default_factory=dict)
+    confirmed: list[tuple[tuple[int, ...], int]] = field(default_factory=list)
+    """Conditions, and the bits of the failures that they explain."""
+    by_chance: int = 0
+    """Bits of the failures that did not repeat, or that no few conditions explain."""
+    _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
 
     def learned(self) -> Learned:
         seen = self.evidence.reasons[self.reason]
-        ordered = [failed for failed in seen.ordered if failed.index not in seen.flaky]
-        self.flaky = {seen.failures[index].signature for index in seen.flaky}
+        ordered = [each for each in seen.ordered if each.index not in seen.flaky] if seen.flaky else seen.ordered
+        self.by_chance = sum(1 << index for index in seen.flaky)
         while True:  # what nothing small explains casts doubt on all that looks like it
             unexplained = self._explain_all(ordered, seen.steady & ~self._known_already())
             left = [failed for failed in ordered if unexplained >> failed.index & 1]
-            odd = {each.signature for each in left if _is_odd(self._explanations(each, unexplained))} - self.flaky
-            if not odd:
+            odd = sum(1 << each.index for each in left if _is_odd(self._explanations(each, unexplained)))
+            if not odd & ~self.by_chance:
                 break
-            self.flaky |= odd
+            self.by_chance |= odd
         entries = Entries(self.reason, self.evidence, self.facts)
-        confirmed = tuple(map(entries.confirmed, self._most_general()))
+        confirmed = tuple(entries.confirmed(numbers, bits) for numbers, bits in self._most_general())
         suspicions = self._suspicions(left, unexplained)
         return Learned(
             confirmed=confirmed,
@@ -118,11 +111,24 @@ class _Lesson:
 
     def _explanations(self, failed: Failed, unexplained: int) -> list[Explanation]:
         """Return what may have caused a failure, chance left out."""
-        alike = unexplained & self.evidence.reasons[self.reason].alike(failed)
-        key = (failed.index, alike)
+        looks = self.evidence.reasons[self.reason].alike(failed)
+        alike, by_chance = unexplained & looks, self.by_chance & looks
+        key = (failed.index, alike, by_chance)
         if key not in self._found:
-            self._found[key] = explanations(failed, self.evidence, alike, self.strikes)
+            often = self._often(failed, alike | by_chance)
+            self._found[key] = explanations(failed, self.evidence, alike, self.strikes, often)
         return self._found[key]
+
+    def _often(self, failed: Failed, alike: int) -> Often:
+        """Return which failures hardly need a cause of their own where another one does not explain them.
+
+        Those where chance strikes, as far as it was seen; and beside a message that names its cause, those without one.
+        """
+        bits, rate = self._chance(failed).often(alike)
+        unnamed = alike & ~self.evidence.reasons[self.reason].blaming[failed.blames]
+        if unnamed:
+            bits, rate = bits | unnamed, max(rate, UNNAMED)
+        return Often(bits, rate) if rate > OTHER_CAUSE else Often()
 
     def _known_already(self) -> int:
         """Return the bits of the failures that an inherited dead end explains."""
@@ -135,47 +141,49 @@ class _Lesson:
         )
 
     def _odds(self, failed: Failed, best: Explanation, unexplained: int) -> float:
-        """Return the odds that chance caused a failure and those which its likeliest explanation covers.
+        """Return the odds that chance caused the failures which the likeliest explanation of one of them covers."""
+        alike = self.evidence.reasons[self.reason].alike(failed)
+        covered = unexplained & alike & self._covered(failed, best.numbers)
+        others = (unexplained | self.by_chance) & alike & ~covered
+        return self._chance(failed).odds(best.numbers, covered, tuple(self._groups(others, unexplained)))
 
-        Where chance was seen, it may hit more often where a part of the explanation holds.
-        """
-        if (usual := self._usual_odds(failed)) == 0.0:
-            return 0.0
-        seen = self.evidence.reasons[self.reason]
-        alike = unexplained & seen.looking[failed.signature]
-        others = alike & ~self._covered(best.numbers)
-        passed = self.evidence.reached(failed.failure.phase)
-        by_chance = chance_against_cause(best.support, others.bit_count(), passed)
-        if failed.signature in self.flaky:
-            passing = self.evidence.passed(failed.place, self.reason)
-            for number in best.numbers:
-                others_here, passed_here = others & seen.satisfying[number], passing(number).bit_count()
-                here = chance_against_cause(best.support, others_here.bit_count(), passed_here, OFTEN_PASSES)
-                by_chance = max(by_chance, here)
-        return usual * by_chance
+    def _groups(self, bits: int, unexplained: int) -> Iterator[Group]:
+        """Yield the failures by what would explain several of them, with how likely there is such a cause."""
+        for failed in self.evidence.reasons[self.reason].ordered:
+            own = 1 << failed.index
+            if not bits & own:
+                continue
+            found = [] if own & self.by_chance else self._explanations(failed, unexplained)
+            if found:
+                group = bits & self._covered(failed, found[0].numbers) | own
+                prior = min(1.0, NEW_CAUSE * size_prior(found[0].numbers) / found[0].share)
+                yield Group(group, math.log(prior))
+            else:
+                group = own
+                yield Group(own, OUT_OF_THE_QUESTION)
+            bits &= ~group
 
-    def _usual_odds(self, failed: Failed) -> float:
-        """Return the odds that a first failure like this is chance."""
-        odds = CHANCE[failed.failure.policy] * (NAMES_ITS_CAUSE if failed.blames else 1.0)
-        return odds * (SEEN_FLAKY if failed.signature in self.flaky else 1.0)
+    def _chance(self, failed: Failed) -> Chance:
+        return Chance(failed, self.evidence, self.by_chance & self.evidence.reasons[self.reason].alike(failed))
 
     def _explain(self, failed: Failed, unexplained: int) -> int:
         """Confirm the failure's best explanation where it is believed; return what is left to explain."""
         found = self._explanations(failed, unexplained)
         if not found or not self._is_believed(failed, found[0], unexplained):
             return unexplained
-        self.confirmed.append(found[0].numbers)
-        return unexplained & ~self._covered(found[0].numbers)
+        covered = self._covered(failed, found[0].numbers)
+        self.confirmed.append((found[0].numbers, covered))
+        return unexplained & ~covered
 
     def _is_believed(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
         """One failure alone confirms nothing: its message may name only a part of the cause."""
-        if best.support < 2 or best.share < BELIEVED or not self._is_no_chance(failed, best, unexplained):
+        if best.support < 2 or best.share < BELIEVED or not self._is_repeated(failed, best):
             return False
-        return _is_little(self._odds(failed, best, unexplained), best) and self._is_seen_elsewhere(failed, best)
+        return self._odds(failed, best, unexplained) <= MOST_CHANCE and self._is_seen_elsewhere(failed, best)
 
     def _is_seen_elsewhere(self, failed: Failed, best: Explanation) -> bool:
         """Return whether another launch failed by it: the same one again only says that it was no chance."""
-        seen, bits = self.evidence.reasons[self.reason], self._covered(best.numbers)
+        seen, bits = self.evidence.reasons[self.reason], self._covered(failed, best.numbers)
         at_its_rung = bits & seen.at_rung(failed.seen.rung)
         for name, group in zip(failed.seen.visible, failed.conditions, strict=True):
             compared = bits if name in self.evidence.space.probe_parameters else at_its_rung
@@ -183,21 +191,22 @@ class _Lesson:
                 return True
         return False
 
-    def _is_no_chance(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
-        alike = unexplained & self.evidence.reasons[self.reason].looking[failed.signature]
-        unclear = OTHERS_UNCLEAR if alike & ~self._covered(best.numbers) else 1.0
-        return _is_little(unclear * self._usual_odds(failed) * REPEATS_BY_CHANCE ** (best.support - 1), best)
+    def _is_repeated(self, failed: Failed, best: Explanation) -> bool:
+        return self._chance(failed).odds_of_repeating(best.support) <= MOST_CHANCE
 
-    def _covered(self, conditions: tuple[int, ...]) -> int:
-        """Return the bits of the failures that a dead end explains."""
-        return self.evidence.supporting(conditions, self.reason)
+    def _covered(self, failed: Failed, conditions: tuple[int, ...]) -> int:
+        """Return the bits of the failures that a dead end explains: not of those that struck before it could."""
+        seen = self.evidence.reasons[self.reason]
+        rung, phase, _ = failed.place
+        earlier = (bits for place, bits in seen.struck.items() if place[0] is rung and _is_before(place[1], phase))
+        return self.evidence.supporting(conditions, self.reason) & ~sum(earlier)
 
-    def _most_general(self) -> list[tuple[int, ...]]:
+    def _most_general(self) -> list[tuple[tuple[int, ...], int]]:
         """Leave out what a more general confirmed dead end says already."""
-        kept = [self._conjunction(numbers) for numbers in self.confirmed]
+        kept = [self._conjunction(numbers) for numbers, _ in self.confirmed]
         return [
-            numbers
-            for numbers, special in zip(self.confirmed, kept, strict=True)
+            found
+            for found, special in zip(self.confirmed, kept, strict=True)
             if not any(special != general and _implies(special, general) for general in kept)
         ]
 
@@ -209,7 +218,7 @@ class _Lesson:
         for failed in left:
             found = self._explanations(failed, unexplained)
             if found:
-                is_repeated = self._is_no_chance(failed, found[0], unexplained)
+                is_repeated = self._is_repeated(failed, found[0])
                 odds = self._odds(failed, found[0], unexplained)
                 suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated)
                 groups.setdefault(found[0].numbers, []).append(suspicion)
@@ -227,8 +236,8 @@ class _Lesson:
         yield from (launches[key] for key in sorted(launches) if launches[key].seen.visible)
 
 
-def _is_little(odds: float, best: Explanation) -> bool:
-    return odds / (1 + odds) <= MOST_CHANCE[min(len(best.conditions), len(MOST_CHANCE)) - 1]
+def _is_before(phase: Phase, other: Phase) -> bool:
+    return PHASE_ORDER[phase] < PHASE_ORDER[other]
 
 
 def _is_odd(found: Sequence[Explanation]) -> bool:

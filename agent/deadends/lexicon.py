@@ -17,6 +17,7 @@ class Lexicon:
         self._conditions: list[Condition] = []
         self._numbers: dict[tuple[str, Comparison, str], int] = {}
         self._satisfied: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._parameters: list[str] = []
         self._widths: list[int] = []
         self._texts: list[str] = []
         self._families: list[int] = []
@@ -37,6 +38,10 @@ class Lexicon:
     def condition(self, number: int) -> Condition:
         """Return the condition of this number."""
         return self._conditions[number]
+
+    def parameter(self, number: int) -> str:
+        """Return the name of the parameter that the condition of this number is about."""
+        return self._parameters[number]
 
     def width(self, number: int) -> int:
         """Return how many values of its parameter satisfy the condition: the fewer, the less it claims."""
@@ -59,6 +64,7 @@ class Lexicon:
         if key not in self._numbers:
             self._numbers[key] = len(self._conditions)
             self._conditions.append(condition)
+            self._parameters.append(condition.parameter)
             parameter, family = self._space.parameters[condition.parameter], (condition.parameter, condition.comparison)
             domain = parameter.domain
             self._texts.append(str(condition))

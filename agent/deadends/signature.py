@@ -24,8 +24,12 @@ _CHANGING = (
 
 def signature_of(failure: Failure) -> str:
     """Return the rule, the phase and the decisive line of a failure, without what changes between launches."""
-    text = _constant_part(failure.decisive.text) if failure.decisive else ""
-    return f"{failure.rule} {failure.phase.value} {text}"
+    return f"{failure.phase.value} {words_of(failure)}"
+
+
+def words_of(failure: Failure) -> str:
+    """Return the same without the phase: one cause may strike earlier or later, but says the same."""
+    return f"{failure.rule} {_constant_part(failure.decisive.text) if failure.decisive else ''}"
 
 
 @lru_cache(maxsize=4096)

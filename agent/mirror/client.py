@@ -124,6 +124,18 @@ def translated_errors(tracking_uri: str) -> Iterator[None]:
         raise MirrorError(text, is_transient=code not in _REFUSED) from error
 
 
+def log_artifacts(client: TrackingClient, run_id: str, folder: str) -> None:
+    """Upload a folder.
+
+    MLflow keeps an object with a pool of threads for each of the last thousand runs that it uploaded to (seen on
+    3.17); a study uploads to each run once, so it goes.
+    """
+    from mlflow.tracking._tracking_service import utils
+
+    client.log_artifacts(run_id, folder)
+    getattr(utils, "_artifact_repos_cache", {}).pop(run_id, None)
+
+
 def log_batch(
     client: TrackingClient,
     run_id: str,

@@ -8,6 +8,7 @@ from typing import Any
 
 from agent.mirror import schema
 from agent.mirror.snapshot import MirroredRun
+from agent.mirror.study_run import launches_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +20,8 @@ class FoundRun:
     end_ms: int | None
     tags: Mapping[str, str]
     params: Mapping[str, str] = field(default_factory=dict)
-    has_metrics: bool = False
+    metrics: frozenset[str] = frozenset()
+    """Names of its metrics."""
 
     @property
     def key(self) -> str:
@@ -56,7 +58,16 @@ class FoundRun:
         if run.status == "RUNNING":
             return False  # what an earlier end of the study logged may stay; the next end decides
         has_fixed, _ = self.has_part_of(run)
-        return not self.params.keys() <= run.params.keys() or (self.has_metrics and not has_fixed)
+        has_other_metrics = bool(self.metrics) and not has_fixed and not self._is_earlier_end_of(run)
+        return not self.params.keys() <= run.params.keys() or has_other_metrics
+
+    def _is_earlier_end_of(self, run: MirroredRun) -> bool:
+        """Return whether the metrics of `run` come after those found, as further points of the same metrics.
+
+        So a study that was resumed keeps its run, and with it every link to it.
+        """
+        names = {point.name for point in run.metrics}
+        return self.metrics <= names and launches_of(self.tags) < launches_of(run.tags)
 
 
 def found_run(run: Any) -> FoundRun:
@@ -67,7 +78,7 @@ def found_run(run: Any) -> FoundRun:
         end_ms=run.info.end_time,
         tags=run.data.tags,
         params=run.data.params,
-        has_metrics=bool(run.data.metrics),
+        metrics=frozenset(run.data.metrics),
     )
 
 
@@ -79,7 +90,7 @@ def written_run(run_id: str, run: MirroredRun, tags: Mapping[str, str]) -> Found
         end_ms=run.end_ms,
         tags=tags,
         params=run.params,
-        has_metrics=bool(run.metrics),
+        metrics=frozenset(point.name for point in run.metrics),
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent.mirror import schema
-from agent.mirror.client import TrackingClient, connect, log_batch, translated_errors
+from agent.mirror.client import TrackingClient, connect, log_artifacts, log_batch, translated_errors
 from agent.mirror.files import MAX_FILE_BYTES, stage
 from agent.mirror.found import FoundRun, found_run, keep_best, written_run
 from agent.mirror.prepared_view import TAG, prepared_view
@@ -224,7 +224,7 @@ class MlflowMirror:
     def _upload(self, run_id: str, run: MirroredRun) -> None:
         with tempfile.TemporaryDirectory(prefix="mirror-") as folder:
             if stage(run, Path(folder), self._max_file_bytes):
-                self._client.log_artifacts(run_id, folder)
+                log_artifacts(self._client, run_id, folder)
 
     def _log(self, run_id: str, run: MirroredRun, tags: Mapping[str, str], *, with_fixed: bool) -> None:
         log_batch(

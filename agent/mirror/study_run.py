@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from agent.mirror import schema
 from agent.mirror.runs import command_line
 from agent.mirror.snapshot import MetricPoint, MirroredRun, RunStatus, StudySnapshot, StudyStatus
 from agent.mirror.values import flatten, metric, milliseconds, param_values, plain, pretty_json, storable, tag_values
-from agent.outcome import LAUNCH_ENDS
+from agent.outcome import LAUNCH_ENDS, OutcomeKind
 from agent.redaction import redact_text
 from agent.store.trial import Trial
 
@@ -20,12 +21,12 @@ PROBES_FILE = "probes.json"
 
 
 def study_run_of(snapshot: StudySnapshot) -> MirroredRun:
-    """Return the parent run of a study. While the study runs it has no metric and no `best.*` param: those stay."""
+    """Return the parent run of a study. It has a metric's point for each end of the study, none while it runs.
+
+    What may change when the study goes on is a tag, or has a later step: MLflow can change neither params nor points.
+    """
     best = next((trial for trial in snapshot.trials if trial.number == snapshot.best), None)
     ended_at = end_of(snapshot)
-    params = param_values(flatten(snapshot.spec), prefix="spec.")
-    if best and ended_at:
-        params |= param_values(best.work.resolved, prefix="best.")
     return MirroredRun(
         key="",
         name=snapshot.study,
@@ -33,7 +34,7 @@ def study_run_of(snapshot: StudySnapshot) -> MirroredRun:
         start_ms=milliseconds(snapshot.started_at),
         end_ms=milliseconds(ended_at) if ended_at else None,
         tags=_tags(snapshot, best),
-        params=params,
+        params=param_values(flatten(snapshot.spec), prefix="spec."),
         metrics=tuple(_metrics(snapshot, best)) if ended_at else (),
         texts=_texts(snapshot),
     )
@@ -67,6 +68,11 @@ def _tags(snapshot: StudySnapshot, best: Trial | None) -> dict[str, str]:
         }
         tags |= {f"best.{name}": plain(value) for name, value in best.work.resolved.items()}
     return tag_values(tags)
+
+
+def launches_of(tags: Mapping[str, str]) -> int:
+    """Return how many launches the tags of a study's run count as closed, interrupted ones left out."""
+    return sum(int(tags.get(f"count.{kind.value}", 0)) for kind in LAUNCH_ENDS if kind is not OutcomeKind.INTERRUPTED)
 
 
 def _counts(snapshot: StudySnapshot) -> dict[str, int]:
@@ -108,7 +114,9 @@ def _metrics(snapshot: StudySnapshot, best: Trial | None) -> list[MetricPoint]:
     low, high = snapshot.interval or (None, None)
     ends = metric("gain_low", low) + metric("gain_high", high)
     saved_s = sum(trial.saved_s for trial in snapshot.trials)
-    return metric("gain", snapshot.gain) + ends + metric("objective", value) + metric("saved_s", saved_s)
+    points = metric("gain", snapshot.gain) + ends + metric("objective", value) + metric("saved_s", saved_s)
+    launches = sum(trial.counts for trial in snapshot.trials)
+    return [replace(point, step=launches) for point in points]
 
 
 def _texts(snapshot: StudySnapshot) -> dict[str, str]:

@@ -74,7 +74,8 @@ def ui_arguments(tracking_uri: str, artifact_root: str | None, port: int) -> lis
     """Return the arguments of the `mlflow` command that shows a store, on this host only."""
     words = ["ui", "--backend-store-uri", tracking_uri]
     words += ["--default-artifact-root", artifact_root] if artifact_root else []
-    return [*words, "--host", "127.0.0.1", "--port", str(port)]
+    # One worker: each imports all of MLflow, and four of them keep a small machine busy for a minute.
+    return [*words, "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
 
 
 def ui_command(tracking_uri: str, experiment_id: str, artifact_root: str | None = None) -> str:

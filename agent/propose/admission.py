@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent.propose.in_flight import RUNS_NOW
 from agent.store.trial import Kind, Work
 from runners import Rung
 from search_spaces import Scalar
@@ -44,6 +45,8 @@ def why_not(history: History, work: Work) -> str | None:
         closed = history.closed_probes if work.rung is Rung.PROBE else history.checked
     if work.identity in closed or work.asked_identity in closed:
         return CLOSED_ALREADY
+    if history.in_flight.holds(work):
+        return RUNS_NOW
     return "interrupted three times" if history.interruptions[work.identity] >= ATTEMPTS else None
 
 

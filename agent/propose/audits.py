@@ -15,7 +15,7 @@ from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Assignment, Comparison, Scalar
 
-EACH = {Rung.PROBE: 2}
+EACH = {Rung.PROBE: 1}
 """Audits of a dead end at a rung that told something: probes cost little, and what is known dead is not launched."""
 MOST_TRIED = 5
 """Audits of a dead end in all: they may fail by another cause, and then tell nothing."""

@@ -1,7 +1,8 @@
 """Step 1: a base that works. The engine's default; if it dies, safer and safer ones; then the baseline.
 
 Where the safest one dies too, it may have been chance: the safest ones are launched again. After that the causes that
-the failures leave open say which changes make a launch likely to work.
+the failures leave open say which changes make a launch likely to work. A study that gave up so, and that somebody
+resumes, launches once more what may have died of a cause outside of the engine.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def propose(history: History) -> Work | None:
         stage = "the engine's default" if step == 0 else f"safer setting {step}"
         if (work := history.admit(assignment, Kind.DEFAULT, stage)) is not None:
             return work
-    return _again(history) or _by_cause(history, ladder)
+    return _again(history) or _by_cause(history, ladder) or second_launch.since_resumed(history)
 
 
 def _again(history: History) -> Work | None:
@@ -79,4 +80,9 @@ def why_nothing_works(history: History) -> str:
     if not reasons:
         return "no assignment of the space may be launched: every one breaks a relation"
     lines = dict.fromkeys(f"{failure.reason.value} ({failure.cure})" for failure in reasons)
-    return "neither the engine's default nor any safer setting works here: " + "; ".join(lines)
+    why = "neither the engine's default nor any safer setting works here: " + "; ".join(lines)
+    may_be_gone = dict.fromkeys(
+        failure.reason.value for failure in reasons if failure.policy in second_launch.BY_CHANCE
+    )
+    again = f". Once what caused {', '.join(may_be_gone)} is gone, `agent resume` launches that again"
+    return why + again if may_be_gone else why

@@ -20,7 +20,8 @@ def again(history: History) -> Work | None:
     if key is None or len(repeats(history, key)) >= _due(history):
         return None
     work = next_repeat(history, key, "the baseline again")
-    return work if history.interruptions[work.identity] < ATTEMPTS else None
+    may_run = history.interruptions[work.identity] < ATTEMPTS and not history.in_flight.holds(work)
+    return work if may_run else None
 
 
 def repeats(history: History, key: str | None) -> list[Trial]:

@@ -27,7 +27,8 @@ def propose(history: History) -> Work | None:
         return None
     ours = sum(trial.work.key == baseline.work.key for trial in repeats)
     work = baseline.work.again(Kind.REPEAT, ours, "how much launches differ")
-    return work if history.interruptions[work.identity] < ATTEMPTS else None
+    may_run = history.interruptions[work.identity] < ATTEMPTS and not history.in_flight.holds(work)
+    return work if may_run else None
 
 
 def _is_worth_it(history: History, baseline: Trial) -> bool:

@@ -17,6 +17,8 @@ from search_spaces import Assignment, Scalar, changed_parameters
 
 BATCH = 8
 """Probes handed out together: few enough that what one batch rules out saves probes of the next."""
+MOST_LOST = 2 * BATCH
+"""Probes in a row that may go without an answer before no more are run."""
 HELPED = 0.97
 """A change helped when it cut the communication time to this share or less."""
 
@@ -60,8 +62,13 @@ def _asks_more(history: History, candidate: Assignment, batch: Iterable[Work]) -
 
 
 def room(history: History) -> int:
-    """Return how many probes may still run: together they take a bounded share of the node's time."""
-    return prices.room(history, Rung.PROBE)
+    """Return how many probes may still run: together they take a bounded share of the node's time.
+
+    None where the last ones all went without an answer: each is asked a few times, and there may be a hundred of them.
+    """
+    last = [probe for probe in history.probes if probe.is_closed][-MOST_LOST:]
+    is_silent = len(last) == MOST_LOST and all(probe.is_our_fault for probe in last)
+    return 0 if is_silent else prices.room(history, Rung.PROBE)
 
 
 def _single_changes(history: History, base: Assignment) -> Iterator[Assignment]:

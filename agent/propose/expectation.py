@@ -3,55 +3,72 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from agent.deadends.evidence import PHASE_ORDER
 from agent.deadends.explain import LEAST_SHARE, Explanation
-from agent.deadends.learn import BELIEVED, REPEATS_BY_CHANCE
+from agent.deadends.learn import BELIEVED
 from agent.deadends.suspicion import Suspicion
+from agent.propose.causes import Causes
 from agent.propose.history import History
-from search_spaces import Scalar, matches_all
+from agent.propose.limits import reach
+from search_spaces import Comparison, Condition, Scalar, matches_all
 
 LAST_RESORT = 0.2
 """What an experiment is worth, as a share, that most likely fails by another cause: better than none."""
 IN_VAIN = 0.5
 """What is left of that share after each experiment that did."""
 
+REPEATS_BY_CHANCE = 0.5
+"""How likely a failure that was chance repeats all the same."""
 SETTLES = 1.0
-"""What it is worth, in bits, that one more failure would leave a single explanation."""
+"""What it is worth, in bits, that an answer leaves a single explanation."""
 
 
 def likely_causes(suspicion: Suspicion) -> list[Explanation]:
-    """Return the explanations that an experiment should tell apart."""
-    return [each for each in suspicion.explanations if each.share >= LEAST_SHARE / 4]
+    """Return the explanations that an experiment should tell apart, however likely chance is beside them."""
+    least = LEAST_SHARE / 4 * sum(each.share for each in suspicion.explanations)
+    return [each for each in suspicion.explanations if each.share >= least]
 
 
-class Causes:
-    """The likely causes of one failure, prepared so that a point is weighed in a few operations."""
+class LikelyCauses(Causes):
+    """The likely causes of one failure, whose limits may begin earlier than is known."""
 
-    def __init__(self, suspicion: Suspicion) -> None:
-        likely = likely_causes(suspicion)
-        numbers = {each: index for index, each in enumerate(dict.fromkeys(c for one in likely for c in one.conditions))}
-        self._needed = [(sum(1 << numbers[each] for each in one.conditions), one.share) for one in likely]
-        self._conditions = [(condition, 1 << number) for condition, number in numbers.items()]
-        self._names = tuple({condition.parameter for condition in numbers})
-        self._broken: dict[tuple[str, str], int] = {}
+    def __init__(self, suspicion: Suspicion, history: History) -> None:
+        self._likely = likely_causes(suspicion)
+        super().__init__([(each.conditions, each.share) for each in self._likely])
+        self._space, self._passed = history.space, tuple(history.working_at(suspicion.failed.seen.rung).values())
+        self._equal = sum(bit for each, bit in self._conditions if each.comparison is Comparison.EQUAL)
+        self._reach: dict[tuple[int, Condition, str], float] = {}
+
+    def striking(self, point: Mapping[str, Scalar]) -> list[tuple[float, float]]:
+        """Return the share of each cause, and how likely it strikes at a point."""
+        broken = self._broken_at(point)
+        return [
+            (share, 0.0 if needed & broken & self._equal else self._reaches(index, needed & broken, point))
+            for index, (needed, share) in enumerate(self._needed)
+        ]
 
     def share(self, point: Mapping[str, Scalar]) -> float:
-        """Return the share of the causes that a point meets."""
-        broken = 0
-        for name in self._names:
-            broken |= self._broken_by(name, point[name])
-        return sum(share for needed, share in self._needed if not needed & broken)
+        """Return the share of the causes that are expected to strike at a point."""
+        return sum(share * chance for share, chance in self.striking(point))
 
-    def _broken_by(self, name: str, value: Scalar) -> int:
-        key = (name, repr(value))
-        if key not in self._broken:
-            own = ((condition, bit) for condition, bit in self._conditions if condition.parameter == name)
-            self._broken[key] = sum(bit for condition, bit in own if not condition.matches({name: value}))
-        return self._broken[key]
+    def _reaches(self, index: int, broken: int, point: Mapping[str, Scalar]) -> float:
+        """Return how likely the limits of a cause that a point stays within begin earlier than is known."""
+        chance = 1.0
+        for condition in (each for each, bit in self._conditions if bit & broken) if broken else ():
+            key = (index, condition, repr(point[condition.parameter]))
+            if key not in self._reach:
+                self._reach[key] = self._reach_of(index, condition, point[condition.parameter])
+            chance *= self._reach[key]
+        return chance
+
+    def _reach_of(self, index: int, condition: Condition, value: Scalar) -> float:
+        others = tuple(each for each in self._likely[index].conditions if each != condition)
+        passed = (point[condition.parameter] for point in self._passed if matches_all(others, point))
+        return reach(condition, value, self._space.parameters[condition.parameter].domain, passed)
 
 
 @dataclass(frozen=True)
@@ -68,7 +85,7 @@ class Expectation:
             point: A complete assignment.
             in_vain: How many experiments on this failure ended by another cause.
         """
-        told = _told(suspicion, point, self._causes[id(suspicion)].share(point))
+        told = _told(suspicion, point, self._causes[id(suspicion)].striking(point))
         return told * max(self._shows(suspicion, point), LAST_RESORT * IN_VAIN**in_vain) if told else 0.0
 
     def _shows(self, suspicion: Suspicion, point: Mapping[str, Scalar]) -> float:
@@ -83,8 +100,8 @@ class Expectation:
         return chance
 
     @cached_property
-    def _causes(self) -> dict[int, Causes]:
-        return {id(each): Causes(each) for each in self.history.atlas.suspicions}
+    def _causes(self) -> dict[int, LikelyCauses]:
+        return {id(each): LikelyCauses(each, self.history) for each in self.history.atlas.suspicions}
 
 
 def _may_hide(other: Suspicion, suspicion: Suspicion) -> bool:
@@ -93,14 +110,21 @@ def _may_hide(other: Suspicion, suspicion: Suspicion) -> bool:
     return is_other and PHASE_ORDER[its.failure.phase] <= PHASE_ORDER[mine.failure.phase]
 
 
-def _told(suspicion: Suspicion, point: Mapping[str, Scalar], fails: float) -> float:
+def _told(suspicion: Suspicion, point: Mapping[str, Scalar], striking: Sequence[tuple[float, float]]) -> float:
     """Return the bits that an answer tells about the cause, or whether it was chance; more where it may settle it."""
-    best = suspicion.best
-    purity = best.share / fails if fails > 0.0 and matches_all(best.conditions, point) else 0.0
+    best, fails = suspicion.best, sum(share * chance for share, chance in striking)
     if best.share >= BELIEVED:  # clear what it is: left to see that it repeats
-        return fails if purity >= BELIEVED else 0.0
-    told = _entropy(fails if suspicion.is_repeated else fails * (1 - REPEATS_BY_CHANCE / 4))
-    return told + SETTLES * best.share * purity**4
+        return fails if matches_all(best.conditions, point) and best.share >= BELIEVED * fails else 0.0
+    repeats = 1.0 if suspicion.is_repeated else 1.0 - REPEATS_BY_CHANCE / 4
+    told = _entropy(fails * repeats) - sum(share * _entropy(chance * repeats) for share, chance in striking)
+    return told + SETTLES * _settled(striking, fails)
+
+
+def _settled(striking: Sequence[tuple[float, float]], fails: float) -> float:
+    """Return how likely an answer leaves a single explanation."""
+    by_failure = max((share * chance for share, chance in striking), default=0.0) >= BELIEVED * fails
+    by_pass = max((share * (1.0 - chance) for share, chance in striking), default=0.0) >= BELIEVED * (1.0 - fails)
+    return by_failure * fails + by_pass * (1.0 - fails)
 
 
 def _entropy(probability: float) -> float:

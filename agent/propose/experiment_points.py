@@ -6,7 +6,7 @@ Taking over half of what may be the cause halves the question, whichever way it 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from agent.deadends.explain import Explanation
@@ -14,6 +14,7 @@ from agent.deadends.lexicon import FAMILY_WEIGHTS
 from agent.deadends.suspicion import Suspicion
 from agent.propose.expectation import likely_causes
 from agent.propose.history import History
+from agent.propose.limits import reach
 from runners import Rung
 from search_spaces import Assignment, Comparison, Condition, Scalar
 from search_spaces.condition import is_number
@@ -28,7 +29,8 @@ def candidates(history: History, suspicion: Suspicion, rung: Rung) -> Iterator[A
     """Yield assignments worth a look at a rung, not in normal form and some of them more than once."""
     failed, causes = suspicion.failed.seen.assignment, likely_causes(suspicion)
     known_to_work = _known_to_work(history)
-    for context in _contexts(history, suspicion, causes, rung):
+    contexts = _contexts(history, suspicion, causes, rung)
+    for context in contexts[:CONTEXTS]:
         names: set[str] = set()
         for rank, cause in enumerate(causes):
             known, names = names, names | {condition.parameter for condition in cause.conditions}
@@ -38,8 +40,12 @@ def candidates(history: History, suspicion: Suspicion, rung: Rung) -> Iterator[A
                 yield {**context, **_values(cause, failed)}
                 yield from _other_thresholds(history, cause, {**context, **_values(cause, failed)})
         if causes:
-            yield _elsewhere(causes, known_to_work, {**context, **_values(causes[0], failed)})
+            elsewhere = _elsewhere(history, causes, known_to_work, {**context, **_values(causes[0], failed)})
+            yield elsewhere
+            yield from _other_thresholds(history, causes[0], elsewhere)
             yield from _without_company(history, causes, {**context, **_values(causes[0], failed)})
+    if len(causes) == 1:  # clear what it is: left to see it fail once more, wherever that is possible
+        yield from ({**context, **_values(causes[0], failed)} for context in contexts[CONTEXTS:])
 
 
 def _values(cause: Explanation, failed: Assignment) -> Assignment:
@@ -63,7 +69,9 @@ def _without_company(history: History, causes: list[Explanation], point: Assignm
             yield {**point, name: value}
 
 
-def _elsewhere(causes: list[Explanation], known_to_work: dict[str, list[Scalar]], point: Assignment) -> Assignment:
+def _elsewhere(
+    history: History, causes: list[Explanation], known_to_work: dict[str, list[Scalar]], point: Assignment
+) -> Assignment:
     """The likeliest cause with all else as different from the other causes as working values allow."""
     own = {condition.parameter for condition in causes[0].conditions}
     blamed: dict[str, list[tuple[Condition, float]]] = defaultdict(list)
@@ -74,12 +82,13 @@ def _elsewhere(causes: list[Explanation], known_to_work: dict[str, list[Scalar]]
     changed = dict(point)
     for name, accusations in blamed.items():
         values = [point[name], *known_to_work.get(name, ())]
-        changed[name] = min(values, key=partial(_accused, accusations, name))
+        domain = history.space.parameters[name].domain
+        changed[name] = min(values, key=partial(_accused, accusations, domain))
     return changed
 
 
-def _accused(accusations: list[tuple[Condition, float]], name: str, value: Scalar) -> float:
-    return sum(share for condition, share in accusations if condition.matches({name: value}))
+def _accused(accusations: list[tuple[Condition, float]], domain: Sequence[Scalar], value: Scalar) -> float:
+    return sum(share * reach(condition, value, domain) for condition, share in accusations)
 
 
 def _known_to_work(history: History) -> dict[str, list[Scalar]]:
@@ -107,7 +116,7 @@ def _contexts(history: History, suspicion: Suspicion, causes: list[Explanation],
         key: sum(weight[name] * _shared(history, name, point[name], failed.assignment[name]) for name in visible)
         for key, point in points.items()
     }
-    return [points[key] for key in sorted(points, key=lambda key: (shared[key], key))[:CONTEXTS]]
+    return [points[key] for key in sorted(points, key=lambda key: (shared[key], key))]
 
 
 def _shared(history: History, name: str, value: Scalar, failed: Scalar) -> float:

@@ -11,6 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from agent.deadends.claims import claims
 from agent.deadends.observation import trial_label
 from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
@@ -135,10 +136,11 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
     visible, failed = history.space.probe_parameters, suspicion.failed.seen
     if failed.rung in (Rung.RESOLVE, Rung.PROBE) or Rung.PROBE not in history.rungs or not visible:
         return None
-    likely = (
-        cause for cause in likely_causes(suspicion) if all(each.parameter in visible for each in cause.conditions)
-    )
-    if sum(cause.share for cause in likely) < LEAST_AT_PROBE:
+    if not claims(Rung.PROBE, suspicion.failed.failure):
+        return None
+    likely = likely_causes(suspicion)  # chance left out: a probe costs little
+    shown = (cause for cause in likely if all(each.parameter in visible for each in cause.conditions))
+    if sum(cause.share for cause in shown) < LEAST_AT_PROBE * sum(cause.share for cause in likely):
         return None
     seen = [repr(failed.assignment[name]) for name in visible]
     if any([repr(probe.work.resolved[name]) for name in visible] == seen for probe in history.probes if probe.counts):

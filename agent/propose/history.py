@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import random
-import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +15,7 @@ from agent.propose import sums
 from agent.propose.admission import ATTEMPTS as ATTEMPTS
 from agent.propose.admission import Refusal as Refusal
 from agent.propose.admission import still_locked, why_not
+from agent.propose.in_flight import InFlight
 from agent.propose.memo import Memo
 from agent.propose.rung_memory import RungMemory
 from agent.propose.starts import base_of, starts_of
@@ -29,8 +28,6 @@ from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
 
 ADOPTION_MARGIN = 0.03
 """Share by which a launch must beat the incumbent to be adopted, where no repeats say how large the noise is."""
-USUAL_NOISE_SD, USUAL_WEIGHT = 0.05, 4
-"""Noise from launch to launch before repeats say more, and how many repeats that belief is worth."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +74,9 @@ class History:
         return self.earlier + len(self.launches)
 
     @cached_property
-    def num_in_flight(self) -> int:
-        """How many launches, probes and checks are running."""
-        return sum(not trial.is_closed for trial in (*self.trials, *self.probes, *self.checks))
+    def in_flight(self) -> InFlight:
+        """What is running now."""
+        return InFlight(self)
 
     @cached_property
     def rungs(self) -> tuple[Rung, ...]:
@@ -172,14 +169,6 @@ class History:
         return sums.means(self.values)
 
     @cached_property
-    def noise_sd(self) -> float:
-        """Standard deviation from launch to launch, as a share of the value: of the repeats, and of what is usual."""
-        logs = [[math.log(value) for value in values] for values in self.values.values() if len(values) > 1]
-        squares = sum(statistics.variance(group) * (len(group) - 1) for group in logs)
-        freedom = sum(len(group) - 1 for group in logs)
-        return math.sqrt((USUAL_NOISE_SD**2 * USUAL_WEIGHT + squares) / (USUAL_WEIGHT + freedom))
-
-    @cached_property
     def ranking(self) -> list[str]:
         """Return the keys of the measured assignments, best mean first."""
         return sorted(self.measured, key=self.mean, reverse=True)
@@ -264,8 +253,7 @@ class History:
             kind: Why it would run.
             stage: Which step proposes it, in words.
             base: The working assignment it was changed from.
-            about: Reason or id of the dead end that an experiment is about: suspicions do not stand in its way, nor
-                does the dead end of this id.
+            about: Reason or id of the dead end that an experiment is about: neither it nor a suspicion is in its way.
             repeat: Number of the repeat, for work of which this kind was closed before.
             may_unlock: True for an escape and for what the user asks for: locked values are allowed.
             rung: Where it would run; by default a probe at its own, everything else at the top.

@@ -41,7 +41,7 @@ def control(history: History) -> Work | None:
         return None
     base = history.base
     stage = "does what serves pass the dummy rung?"
-    work = Work(kind=Kind.PROBE, rung=Rung.DUMMY, requested=base, resolved=base, stage=stage, base=base)
+    work = Work(kind=Kind.PROBE, rung=Rung.DUMMY, requested=base, resolved=base, stage=stage, base=base, climbs=True)
     return None if _is_given_up(history, work) else work
 
 
@@ -55,6 +55,7 @@ def check_of(work: Work, rung: Rung) -> Work:
         rewrites=work.rewrites,
         stage=work.stage,
         base=work.base,
+        climbs=True,
     )
 
 

@@ -112,13 +112,17 @@ def _launch(history: History, sampler: model_based.Sampler) -> Work | None:
     standing = Standing(history.evenly)
     if (work := lengths.propose(history, standing) or contenders.propose(history, standing)) is not None:
         return work
+    if contenders.awaits_a_repeat(history, standing):
+        return None
     for step in (experiments.at_full_rung, second_launch.propose):
         if (work := step(history)) is not None:
             return work
     new = None
     if history.budget - history.spent > contenders.LEAST_REPEATS:  # what could not be repeated could not win
         new = improve.propose(history) or model_based.propose(history, sampler)
-    return new or contenders.any_repeat(history, standing) or model_based.propose(history, sampler)
+    if (work := new or contenders.any_repeat(history, standing)) is not None or _in_flight(history):
+        return work
+    return model_based.propose(history, sampler)
 
 
 def _promoted(history: History, proposal: Proposal) -> Proposal:
@@ -126,6 +130,8 @@ def _promoted(history: History, proposal: Proposal) -> Proposal:
     if not isinstance(proposal, Launches) or len(proposal.works) != 1:
         return proposal
     work = proposal.works[0]
+    if history.in_flight.holds(work):
+        return None
     if ladder.wants_control(history, work) and (control := ladder.control(history)) is not None:
         return Launches((control,))
     first = ladder.first_below(history, work)
@@ -195,4 +201,4 @@ def _is_mine(history: History, trial: Trial) -> bool:
 
 
 def _in_flight(history: History) -> bool:
-    return history.num_in_flight > 0
+    return history.in_flight.number > 0

@@ -10,6 +10,7 @@ from agent.deadends.claims import claims, visible_at
 from agent.deadends.explain import LEAST_SHARE
 from agent.deadends.suspicion import Suspicion
 from agent.propose import sums
+from agent.propose.causes import Causes
 from agent.propose.history import History
 from runners import Rung
 from search_spaces import Assignment, Conjunction, matches_all
@@ -41,10 +42,10 @@ class Risk:
         values = [(name, repr(point[name])) for name in names]
         known = {value for each in worked for value in each}
         pairs = {pair for each in worked for pair in combinations(each, 2)}
-        works = 1.0
+        unseen, works = history.atlas.weightless | history.atlas.missed, 1.0
         for suspicion, causes in self._suspected:
             failure = suspicion.failed.failure
-            if claims(rung, failure) and (rung, failure.reason) not in history.atlas.weightless:
+            if claims(rung, failure) and (rung, failure.reason) not in unseen:
                 seen = [cause for cause in causes if all(each.parameter in names for each in cause[0])]
                 works *= 1.0 - sum(share for conditions, share in seen if matches_all(conditions, point))
         works *= (1 - NEW_VALUE_FAILS) ** sum(value not in known for value in values)
@@ -53,10 +54,15 @@ class Risk:
     def chance_beside(self, point: Assignment, suspicion: Suspicion | None = None) -> float:
         """Return how likely no suspected cause strikes, leaving out those of one suspicion's reason."""
         chance = 1.0
-        for other, causes in self._suspected:
+        for other, causes in self._prepared:
             if suspicion is None or other.failed.failure.reason is not suspicion.failed.failure.reason:
-                chance *= 1.0 - sum(share for conditions, share in causes if matches_all(conditions, point))
+                chance *= 1.0 - causes.share(point)
         return chance
+
+    @cached_property
+    def _prepared(self) -> list[tuple[Suspicion, Causes]]:
+        """The suspected causes in a form that takes a few operations a point: thousands are asked about."""
+        return [(suspicion, Causes(causes)) for suspicion, causes in self._suspected]
 
     @cached_property
     def _suspected(self) -> list[tuple[Suspicion, list[tuple[Conjunction, float]]]]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from agent.deadends.dead_end import DeadEndState
 from agent.deadends.observation import trial_label
+from agent.deadends.signature import signature_of
+from agent.deadends.suspicion import Suspicion
+from agent.outcome import Failure
 from agent.propose import prices, sums
 from agent.propose.history import ATTEMPTS, History
 from agent.reasons import TWICE, Policy
@@ -13,6 +17,10 @@ from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Assignment, assignment_key, matches_all
 
+BY_CHANCE = frozenset({Policy.RETRY_ONCE, Policy.RECORD_ONLY})
+"""Of those that ask for a second launch, what may have died of something outside of the engine, which may be over."""
+RESUMED = "is its cause gone?"
+"""Stage of what is launched again since somebody resumed a study that had given up."""
 LARGEST_SHARE = 0.2
 """Of the budget: a node on which everything fails must not spend itself on second launches."""
 
@@ -47,6 +55,30 @@ def once_failed(history: History, point: Assignment) -> Work | None:
     return None if trial is None else _again(trial)
 
 
+def since_resumed(history: History) -> Work | None:
+    """Return a further launch of a starting point whose last failure may have had a cause outside of the engine.
+
+    Only where another agent gave up, and this one was begun to go on: that speaks for the cause being gone. One that
+    was merely interrupted on the way there gives up as an undisturbed one does.
+    """
+    mine = [trial for trial in history.launches if trial.lease == history.owner]
+    if history.owner is None or any(trial.work.stage != RESUMED for trial in mine):
+        return None
+    last = {trial.work.key: trial for trial in history.launches}  # of each assignment, in the order of their first ones
+    for trial in last.values():
+        if trial.is_failed and _policy(trial) in BY_CHANCE and trial.lease != history.owner:
+            work = _unused(history, trial)
+            if history.interruptions[work.identity] < ATTEMPTS:
+                return work
+    return None
+
+
+def _unused(history: History, trial: Trial) -> Work:
+    """Return the first repeat of a launch that is not closed yet."""
+    repeats = (trial.work.again(Kind.CONFIRM, each, RESUMED, trial.work.base) for each in itertools.count())
+    return next(work for work in repeats if work.identity not in history.identities)
+
+
 def propose(history: History) -> Work | None:
     """Return a launch that shows whether a failure repeats, or None."""
     return _first(history, sums.failed_once(history))
@@ -66,7 +98,8 @@ def _may_run_again(history: History, trial: Trial) -> bool:
         return False
     work = _again(trial)
     known = history.probed if work.rung is Rung.PROBE else history.identities | history.checked
-    return work.identity not in known and history.interruptions[work.identity] < ATTEMPTS
+    is_open = work.identity not in known and not history.in_flight.holds(work)
+    return is_open and history.interruptions[work.identity] < ATTEMPTS
 
 
 def _policy(trial: Trial) -> Policy | None:
@@ -80,7 +113,16 @@ def _is_open(history: History, trial: Trial) -> bool:
     if any(matches_all(found.conditions, trial.work.resolved) for found in history.atlas.confirmed):
         return False
     known = history.atlas.supported_by(trial_label(trial))
-    return not any(found.state is not DeadEndState.SUSPECTED for found in known)
+    is_settled = any(found.state is not DeadEndState.SUSPECTED for found in known)
+    return not is_settled and not any(_repeats(each, trial, failure) for each in history.atlas.suspicions)
+
+
+def _repeats(suspicion: Suspicion, trial: Trial, failure: Failure) -> bool:
+    """Return whether failures that look the same, with the same likely cause, repeated often enough already."""
+    if not suspicion.is_repeated or suspicion.failed.failure.reason is not failure.reason:
+        return False
+    is_alike = suspicion.failed.signature == signature_of(failure)
+    return is_alike and matches_all(suspicion.best.conditions, trial.work.resolved)
 
 
 def _again(trial: Trial) -> Work:

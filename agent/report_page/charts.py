@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agent.outcome import OutcomeKind
+from agent.propose.history import History
 from agent.report_page.measured import importances, measured_study
+from agent.rungs import RungCost
 from agent.store.trial import Kind, Trial
 from agent.summary import Arm, StudySummary
-from search_spaces import SearchSpace
+from runners import Rung
+from search_spaces import Assignment
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -24,8 +27,14 @@ MARKS = {
     Kind.REPEAT: "circle-open",
 }
 GREEN, ORANGE, RED, GREY, BLUE = "#2a9d5c", "#d9822b", "#d64545", "#8a94a0", "#2f6fd0"
-OUTCOME_COLOURS = {"measured": GREEN, "slower": ORANGE, "failed": RED, "interrupted": GREY}
+ARM_COLOURS = {"baseline": GREY, "default": BLUE, "best": GREEN}
+OUTCOME_COLOURS = {"measured": GREEN, "slower": ORANGE, "failed": RED, "interrupted": GREY, "not_probed": GREY}
 HEIGHT = 360
+MOST_PARAMETERS = 12
+"""Bars that can be read in one chart."""
+LEAST_SHARE = 0.005
+"""What matters less than this gets no bar."""
+TIME_UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
 def history_chart(trials: Sequence[Trial], summary: StudySummary) -> Figure:
@@ -50,20 +59,25 @@ def history_chart(trials: Sequence[Trial], summary: StudySummary) -> Figure:
             )
     best = list(itertools.accumulate((_value(trial) for trial in measured), max))
     numbers = [trial.number for trial in measured]
-    figure.add_trace(Scatter(x=numbers, y=best, name="best single launch so far", mode="lines", line={"shape": "hv"}))
-    _add_failures(figure, trials)
+    line = {"shape": "hv", "color": GREEN, "width": 1.5}
+    figure.add_trace(Scatter(x=numbers, y=best, name="best single launch so far", mode="lines", line=line))
+    _add_failures(figure, trials, summary)
     if summary.baseline is not None:
         figure.add_hline(y=summary.baseline.mean, line_dash="dash", line_color=GREY, annotation_text="baseline")
     unit = summary.goals[0].short_unit if len(summary.goals) == 1 else "geometric mean of the goals"
     return dressed(figure, "launch", unit)
 
 
-def _add_failures(figure: Figure, trials: Sequence[Trial]) -> None:
+def _add_failures(figure: Figure, trials: Sequence[Trial], summary: StudySummary) -> None:
     from plotly.graph_objects import Scatter
 
     failed = [trial for trial in trials if trial.is_failed and trial.outcome and trial.outcome.failure]
     if failed:
-        reasons = [trial.outcome.failure.reason.value for trial in failed if trial.outcome and trial.outcome.failure]
+        reasons = [
+            f"{trial.outcome.failure.reason.value}<br>{summary.changes(trial.work.resolved)}"
+            for trial in failed
+            if trial.outcome and trial.outcome.failure
+        ]
         figure.add_trace(
             Scatter(
                 x=[trial.number for trial in failed],
@@ -77,24 +91,52 @@ def _add_failures(figure: Figure, trials: Sequence[Trial]) -> None:
         )
 
 
-def parameter_charts(space: SearchSpace, arms: Sequence[Arm]) -> dict[str, Figure]:
+def parameter_charts(history: History, arms: Sequence[Arm], best: Assignment, unit: str) -> dict[str, Figure]:
     """Return title → chart: which parameters mattered, and the two that mattered most, alone and together."""
-    from optuna.visualization import plot_contour, plot_param_importances, plot_slice
+    from optuna.visualization import plot_contour, plot_slice
 
-    study = measured_study(space, arms)
-    ranked = importances(study)
+    ranked = importances(history, arms, best)
     if not ranked:
         return {}
-    from optuna.importance import PedAnovaImportanceEvaluator
-
-    shares = plot_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
-    shares.update_layout(xaxis_title="share of the variation that it explains", yaxis_title="")
-    found = {"Which parameters mattered": shares}
-    two = list(ranked)[:2]
-    found[f"{' and '.join(two)}, each alone"] = plot_slice(study, params=two, target_name="output tokens/s")
+    study = measured_study(history.space, arms)
+    found = {"Which parameters mattered": _importance_chart(ranked)}
+    two = [name for name in ranked if name in study.trials[0].params][:2]
+    if two:
+        alone = plot_slice(study, params=two, target_name=unit)
+        alone.update_traces(marker={"color": BLUE, "showscale": False, "size": 8})  # by default the colour is the rank
+        alone.for_each_trace(lambda trace: trace.update(x=[_unquoted(value) for value in trace.x]))
+        found[f"{' and '.join(two)}, each alone"] = dressed(alone)
     if len(two) > 1:
-        found[f"{' and '.join(two)}, together"] = plot_contour(study, params=two, target_name="output tokens/s")
-    return {title: dressed(figure) for title, figure in found.items()}
+        together = plot_contour(study, params=two, target_name=unit)
+        found[f"{' and '.join(two)}, together"] = dressed(together)
+    return found
+
+
+def _unquoted(value: object) -> object:
+    """Return a word without the quotes that Optuna's axes put around it."""
+    return value.strip("'") if isinstance(value, str) else value
+
+
+def _importance_chart(ranked: Mapping[str, float]) -> Figure:
+    """Return a bar for each parameter, the longest on top."""
+    from plotly.graph_objects import Bar, Figure
+
+    some = [item for index, item in enumerate(ranked.items()) if index < 2 or item[1] >= LEAST_SHARE]
+    shown = dict(reversed(some[:MOST_PARAMETERS]))
+    bars = Bar(
+        x=list(shown.values()),
+        y=list(shown),
+        orientation="h",
+        marker_color=BLUE,
+        text=[f"{share:.0%}" for share in shown.values()],
+        textposition="outside",
+        cliponaxis=False,
+        hovertemplate="%{y}: %{x:.1%}<extra></extra>",
+    )
+    figure = dressed(Figure(bars), "estimated loss at its worst value", "")
+    figure.update_xaxes(tickformat=".0%", range=[0.0, 1.15 * max(*ranked.values(), 0.01)])
+    figure.update_yaxes(automargin=True)
+    return figure
 
 
 def levels_chart(arms: Mapping[str, Arm]) -> Figure:
@@ -111,28 +153,37 @@ def levels_chart(arms: Mapping[str, Arm]) -> Figure:
         means = [sum(values) / len(values) for values in rates.values()]
         above = [max(values) - mean for values, mean in zip(rates.values(), means, strict=True)]
         below = [mean - min(values) for values, mean in zip(rates.values(), means, strict=True)]
-        whiskers = {"type": "data", "array": above, "arrayminus": below}
-        figure.add_trace(Bar(name=name, x=[str(level) for level in rates], y=means, error_y=whiskers))
+        whiskers = {"type": "data", "array": above, "arrayminus": below, "color": GREY}
+        x, colour = [str(level) for level in rates], ARM_COLOURS.get(name)
+        figure.add_trace(Bar(name=name, x=x, y=means, error_y=whiskers, marker_color=colour))
     figure.update_layout(barmode="group")
     return dressed(figure, "requests in flight", "output tokens/s")
 
 
-def node_time_chart(trials: Sequence[Trial]) -> Figure:
+def node_time_chart(rungs: Mapping[Rung, RungCost]) -> Figure:
     """Return the node time by rung and by what came of it."""
     from plotly.graph_objects import Bar, Figure
 
-    spent: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for trial in trials:
-        if trial.outcome is not None and trial.record is not None:
-            spent[trial.outcome.kind.value][trial.work.rung.value] += trial.record.wall_s
-    rungs = list(dict.fromkeys(trial.work.rung.value for trial in trials))
     figure = Figure()
-    for outcome in (kind.value for kind in OutcomeKind if kind.value in spent):
-        seconds = [spent[outcome][rung] for rung in rungs]
-        colour = OUTCOME_COLOURS[outcome]
-        figure.add_trace(Bar(name=outcome, y=rungs, x=seconds, orientation="h", marker_color=colour))
-    figure.update_layout(barmode="stack", height=120 + 60 * len(rungs))
-    return dressed(figure, "node time in seconds", "", height=None)
+    longest = max((cost.node_s for cost in rungs.values()), default=0.0)
+    unit, in_unit = next((each for each in TIME_UNITS if longest >= 2 * each[1]), TIME_UNITS[-1])
+    for outcome in (kind.value for kind in OutcomeKind):
+        seconds = [cost.by_outcome_s.get(outcome, 0.0) for cost in rungs.values()]
+        if any(seconds):
+            named, colour = [rung.value for rung in rungs], OUTCOME_COLOURS[outcome]
+            times = [each / in_unit for each in seconds]
+            figure.add_trace(
+                Bar(
+                    name=outcome.replace("_", " "),
+                    y=named,
+                    x=times,
+                    orientation="h",
+                    marker_color=colour,
+                    hovertemplate=f"%{{y}}: %{{x:.3g}} {unit}",
+                )
+            )
+    figure.update_layout(barmode="stack", height=130 + 50 * len(rungs), showlegend=True)
+    return dressed(figure, f"node time in {unit}", "", height=None)
 
 
 def dressed(figure: Figure, x: str | None = None, y: str | None = None, height: int | None = HEIGHT) -> Figure:

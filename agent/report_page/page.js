@@ -6,7 +6,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const up = head.getAttribute("aria-sort") !== "ascending";
     for (const other of heads) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", up ? "ascending" : "descending");
-    const key = (row) => row.cells[column].innerText.trim();
+    const key = (row) => row.cells[column].dataset.value ?? row.cells[column].innerText.trim();
     const order = new Intl.Collator("en", { numeric: true }).compare;
     const byNumber = head.classList.contains("number");
     const value = (text) => (text === "" ? -Infinity : Number(text));
@@ -33,5 +33,21 @@ const paint = (isDark) => {
 };
 addEventListener("load", () => paint(dark.matches));
 dark.addEventListener("change", () => paint(dark.matches));
-addEventListener("beforeprint", () => paint(false));
-addEventListener("afterprint", () => paint(dark.matches));
+// On paper nothing can be opened: what the map's rows stand for is shown at once, and folded up again afterwards.
+let opened = [];
+const PAPER = { width: 660, height: 270 };  // three to a page of A4
+const sizes = new Map();
+addEventListener("beforeprint", () => {
+  paint(false);
+  for (const chart of document.querySelectorAll(".js-plotly-plot")) {
+    sizes.set(chart, chart.layout.height);
+    Plotly.relayout(chart, { ...PAPER, autosize: false });
+  }
+  opened = [...document.querySelectorAll("#map details:not([open])")];
+  for (const each of opened) each.open = true;
+});
+addEventListener("afterprint", () => {
+  paint(dark.matches);
+  for (const [chart, height] of sizes) Plotly.relayout(chart, { width: null, height, autosize: true });
+  for (const each of opened) each.open = false;
+});

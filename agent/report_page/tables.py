@@ -10,11 +10,14 @@ from agent.deadends.documents import scope_words
 from agent.deadends.observation import trial_label
 from agent.redaction import redact_text
 from agent.report_words import command_line
-from agent.savings import Counts, saved_s
+from agent.saved import FailureTimes, map_saved_s
+from agent.savings import Counts
 from agent.store.trial import Trial
 from agent.summary import StudySummary
 
 DECISIVE_CHARS = 300
+MOST_CONDITIONS = 4
+"""Conditions of a dead end that are shown as columns of the picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class MapRow:
 
     found: DeadEnd
     cells: tuple[str, ...]
-    """For each parameter that any dead end names: the condition on it, or nothing."""
+    """For each column of the picture: the condition on that parameter, or nothing; empty where there are too many."""
     scope: str
     escapes: tuple[str, ...]
     saved_s: float
@@ -82,18 +85,22 @@ def _trial_row(trial: Trial, summary: StudySummary, with_command: bool) -> Trial
 
 
 def map_columns(dead_ends: Sequence[DeadEnd]) -> list[str]:
-    """Return the parameters that dead ends name, most often named first."""
-    named = [condition.parameter for found in dead_ends for condition in found.conditions]
+    """Return the parameters that dead ends of few conditions name, most often named first.
+
+    What is flaky is one launch with all its values: these would fill the picture and show nothing.
+    """
+    few = (found for found in dead_ends if len(found.conditions) <= MOST_CONDITIONS)
+    named = [condition.parameter for found in few for condition in found.conditions]
     return sorted(dict.fromkeys(named), key=lambda name: (-named.count(name), name))
 
 
-def map_rows(dead_ends: Sequence[DeadEnd], ruled_out: Counts, typical: Mapping[str, float]) -> list[MapRow]:
+def map_rows(dead_ends: Sequence[DeadEnd], ruled_out: Counts, times: FailureTimes) -> list[MapRow]:
     """Return the map, surest first: what blocks, then what is suspected, then what is only history.
 
     Args:
         dead_ends: The map.
         ruled_out: What each dead end ruled out.
-        typical: Rung → seconds of a trial that worked there.
+        times: How long failures take in this study.
     """
     order = list(DeadEndState)
     order.sort(key=lambda state: state is not DeadEndState.CONFIRMED)
@@ -102,13 +109,21 @@ def map_rows(dead_ends: Sequence[DeadEnd], ruled_out: Counts, typical: Mapping[s
     return [
         MapRow(
             found=each,
-            cells=tuple(_cell(each, name) for name in columns),
+            cells=tuple(_cell(each, name) for name in columns) if len(each.conditions) <= MOST_CONDITIONS else (),
             scope=scope_words(each),
             escapes=tuple(map(str, each.escapes)),
-            saved_s=saved_s(ruled_out.get(each.id, {}), typical),
+            saved_s=map_saved_s(each, ruled_out.get(each.id, {}), times),
         )
         for each in found
     ]
+
+
+def by_reason(unproven: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return why nobody can tell → the parameters whose effect is not proven for that reason."""
+    found: dict[str, list[str]] = {}
+    for name, why in unproven.items():
+        found.setdefault(why, []).append(name)
+    return found
 
 
 def _cell(found: DeadEnd, parameter: str) -> str:

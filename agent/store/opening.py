@@ -56,7 +56,8 @@ def open_storage(url: str) -> BaseStorage:
             is_file = url.startswith("sqlite")
             # A server may have been restarted since a connection was used last: look before each use.
             arguments = {"connect_args": {"timeout": 60}} if is_file else {"pool_pre_ping": True}
-            storage = optuna.storages.get_storage(optuna.storages.RDBStorage(url, engine_kwargs=arguments))
+            # Not by `optuna.get_storage`, which puts a cache in front: it would keep every trial once more in memory.
+            storage = optuna.storages.RDBStorage(url, engine_kwargs=arguments)
             return storage if is_file else cast("BaseStorage", PatientStorage(storage))
         except (ArgumentError, NoSuchModuleError, ValueError, ImportError) as error:
             message = str(error).splitlines()[0]

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from agent.errors import StorageError
 from agent.front import violations
 from agent.outcome import Failure, Outcome, OutcomeKind
+from agent.store.compact import compact
 from agent.store.distributions import distributions_of
 from agent.store.epoch import Epoch
 from agent.store.manifest import Manifest
@@ -135,7 +136,7 @@ class StudyStore:
         return self._of_epoch(self.probes(), epoch)
 
     def _of_epoch(self, trials: tuple[Trial, ...], epoch: int) -> tuple[Trial, ...]:
-        wanted = epoch % len(self.epochs)
+        wanted = epoch % (1 + len(self._later))
         return tuple(trial for trial in trials if trial.epoch == wanted) if self._later else trials
 
     def open_trial(self, work: Work, cookie: str, lease: Lease, artifact_dir: str) -> Trial:
@@ -248,7 +249,7 @@ class StudyStore:
         return trial.model_copy(update={"outcome": trial.outcome.model_copy(update={"failure": found})})
 
     def _number_of(self, trial_id: int, study: str) -> int:
-        """Return a new trial's number: nearly always the next one, which the storage can confirm from memory."""
+        """Return a new trial's number: nearly always the next one, which one small query confirms."""
         expected = max(self._trials[study], default=-1) + 1
         try:
             if self._storage.get_trial_id_from_study_id_trial_number(self._ids[study], expected) == trial_id:
@@ -265,12 +266,13 @@ class StudyStore:
                 f"study {study}: trial {stored.number} cannot be read ({type(error).__name__}). Was it written by "
                 "another program, or by another version of the agent?"
             ) from error
-        trial = trial.model_copy(update={"facts": self.epochs[trial.epoch].facts})
+        facts = self._later[trial.epoch - 1].facts if trial.epoch else self._created.facts
+        trial = trial.model_copy(update={"facts": facts})
         self._trial_ids[study, stored.number] = stored._trial_id
         return self._remember(self._with_verdict(trial))
 
     def _remember(self, trial: Trial) -> Trial:
-        self._trials[trial.study][trial.number] = trial
+        self._trials[trial.study][trial.number] = compact(trial)
         self.version += 1
         return trial
 

@@ -50,6 +50,8 @@ class Work(Frozen):
     about: str = ""
     """What an experiment is about: the reason of the failures it explores, the id of the dead end it checks again, or
     `escape of ID`; empty for everything else."""
+    climbs: bool = False
+    """True for what is asked of a cheaper rung on the way to a launch that is due; a tally for the reader."""
 
     @cached_property
     def key(self) -> str:
@@ -83,6 +85,7 @@ class Work(Frozen):
             rewrites=self.rewrites,
             stage=stage,
             base=base,
+            climbs=self.climbs,
         )
 
 

@@ -10,6 +10,8 @@ from search_spaces import Assignment, Facts, Scalar
 FUSION_ARCHITECTURES = (9, 10)
 """Majors of the compute capability that FlashInfer's fused all-reduce is built for."""
 
+RANK_PARAMETERS = ("tensor_parallel_size", "tp_size", "tp")
+"""Names that a space of the user's own may give to the tensor-parallel size."""
 DRAFT_PARAMETERS = ("draft", "draft_model", "speculative_draft_model_path")
 """Names that a space of the user's own may give to a choice of drafts."""
 DRAFT_OPTIONS = ("speculative-draft-model-path", "speculative-draft-model", "speculative-config.model", "spec-model")
@@ -38,7 +40,7 @@ def has_nvlink_mesh(facts: Facts, num_ranks: int) -> bool | None:
 
 def ranks_of(assignment: Assignment, settings: EngineSettings) -> int:
     """Return the tensor-parallel size of a launch: a parameter's where a space of the user's own tunes it."""
-    for name in ("tensor_parallel_size", "tp_size", "tp"):
+    for name in RANK_PARAMETERS:
         value = assignment.get(name)
         if isinstance(value, int) and not isinstance(value, bool):
             return value

@@ -7,6 +7,7 @@ CUDA and runs no torch operation that starts threads.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import select
 import signal
@@ -21,6 +22,10 @@ TERMINATION_GRACE_S = 2.0
 """Time between SIGTERM and SIGKILL when ranks are ended."""
 
 _PR_SET_PDEATHSIG = 1
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+_LOOK_EVERY_S = 1.0
+"""How often the wait for ranks looks for a stop whose exception Python dropped: it does so in hooks and finalisers."""
+_stopped_by: list[int] = []
 
 
 class Stopped(BaseException):
@@ -92,6 +97,21 @@ class RankGroup:
             return RankExit(rank, None, os.WTERMSIG(status))
         return RankExit(rank, os.WEXITSTATUS(status), None)
 
+    def exits(self, timeout_s: float | None = None) -> list[RankExit] | None:
+        """Wait for all ranks: the exits up to and including the first failure, or None when the time was up."""
+        deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        exits: list[RankExit] = []
+        while self.running:
+            _raise_if_stopped()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            for rank_exit in self.wait(min(left, _LOOK_EVERY_S)):
+                exits.append(rank_exit)
+                if not rank_exit.is_clean:
+                    return exits
+        return exits
+
     def end(self) -> None:
         """End what still runs: SIGTERM, a short grace, SIGKILL; returns when every rank is reaped."""
         self._signal(signal.SIGTERM)
@@ -116,12 +136,7 @@ def run_ranks(num_ranks: int, target: Callable[[int], None], timeout_s: float | 
     try:
         for rank in range(num_ranks):
             group.fork(rank, target)
-        exits: list[RankExit] = []
-        for rank_exit in group.wait(timeout_s):
-            exits.append(rank_exit)
-            if not rank_exit.is_clean:
-                return exits
-        return exits if len(exits) == num_ranks else None
+        return group.exits(timeout_s)
     finally:
         group.end()
 
@@ -129,7 +144,8 @@ def run_ranks(num_ranks: int, target: Callable[[int], None], timeout_s: float | 
 @contextmanager
 def stop_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGINT into ``Stopped`` within the block, so that ``finally`` clauses end the ranks."""
-    previous = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    _stopped_by.clear()
+    previous = {number: signal.signal(number, _stop) for number in _STOPPING}
     try:
         yield
     finally:
@@ -140,14 +156,20 @@ def stop_signals() -> Iterator[None]:
 def _stop(number: int, _frame: object) -> None:
     # A second signal must not interrupt the clean-up that the first one began.
     signal.signal(number, signal.SIG_IGN)
+    _stopped_by.append(number)
     raise Stopped(number)
+
+
+def _raise_if_stopped() -> None:
+    if _stopped_by:
+        raise Stopped(_stopped_by[0])
 
 
 def _run_rank(rank: int, leader: int, target: Callable[[int], None]) -> None:
     """The child's whole life; it leaves by ``os._exit``, so that nothing of the leader's runs twice."""
     exit_code = 1
     try:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _STOPPING:
             signal.signal(number, signal.SIG_DFL)
         _die_with(leader)
         target(rank)

@@ -21,7 +21,7 @@ from typing import Any
 from .__main__ import main as run_engine
 from .config import ALLREDUCES
 from .launcher import RankExit, Stopped, run_ranks, stop_signals
-from .probe import redirect_output
+from .probe_ranks import redirect_output
 from .result import write_result
 
 _REASON = re.compile(

@@ -11,22 +11,16 @@ custom_all_reduce_v2, torch_symm_mem) and parallel_state.py; vLLM 0.32 distribut
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import importlib.metadata
 import inspect
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
-
-from .gpu_answers import answered_without_cuda, ask_in_a_child
-
-_NOT_INITIALISED = 3
-"""CUDA_ERROR_NOT_INITIALIZED, what libcuda answers in a process that has not touched a GPU."""
 
 
 class NotProbedError(RuntimeError):
@@ -75,6 +69,8 @@ PACKAGE_COLLECTIVES = {
     ),
 }
 """Name in a probe's chain → where it is. All constructors take the ranks' CPU group and the device."""
+_PARALLEL_STATE = {"sglang": "sglang.srt.distributed.parallel_state", "vllm": "vllm.distributed.parallel_state"}
+"""Package → the module that holds its groups of ranks."""
 
 
 class PackageAllReduce:
@@ -135,6 +131,28 @@ def communicator_type(name: str) -> type[Any]:
     return found  # type: ignore[no-any-return]
 
 
+def join_world_group(package: str, rank: int) -> None:
+    """Make the engine's world group of the ranks that are joined already, where the engine has one.
+
+    Its classes ask for it: the check which GPUs reach each other, for one (SGLang 0.5.8 to 0.5.23, vLLM 0.29 to 0.33,
+    both ``distributed/parallel_state.py``, ``init_distributed_environment``: of ranks that torch has joined it makes
+    only this group).
+
+    Raises:
+        NotProbedError: the engine makes it otherwise than known here.
+    """
+    size, backend = dist.get_world_size(), dist.get_backend()
+    try:
+        module = importlib.import_module(_PARALLEL_STATE[package])
+        if getattr(module, "_WORLD", None) is None:
+            module.init_distributed_environment(world_size=size, rank=rank, local_rank=rank, backend=backend)
+    except Exception as error:  # the engine's own code, which may raise anything
+        raise NotProbedError(
+            f"the world group of {package} {version_of(package)} is made otherwise than known here "
+            f"({type(error).__name__}: {error})"
+        ) from error
+
+
 def version_of(package: str) -> str:
     """The installed version of a distribution, or ``unknown``."""
     try:
@@ -143,27 +161,8 @@ def version_of(package: str) -> str:
         return "unknown"
 
 
-def import_ahead(names: Iterable[str]) -> bool:
-    """Import the engines' modules once for all ranks that are forked later; returns whether forking is still safe.
-
-    An import that looks at the GPUs through CUDA leaves this process unable to fork ranks that use them.
-    """
-    with answered_without_cuda(ask_in_a_child()):
-        for name in names:
-            try:
-                communicator_type(name)
-            except NotProbedError as error:  # its probe says so itself
-                print(f"not probed: {name}: {error}", flush=True)
-    return not is_cuda_initialised()
-
-
-def is_cuda_initialised() -> bool:
-    """Whether this process has touched CUDA: libcuda is asked, since an engine may do so without torch."""
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return True
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    count = ctypes.c_int()
-    return bool(driver.cuDeviceGetCount(ctypes.byref(count)) != _NOT_INITIALISED)
+def import_packages(names: Iterable[str]) -> None:
+    """Import the engines' modules behind these collectives; what cannot be imported is said by its probe."""
+    for name in names:
+        with suppress(NotProbedError):
+            communicator_type(name)

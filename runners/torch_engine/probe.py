@@ -11,28 +11,22 @@ import argparse
 import importlib
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import redirect_stdout
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .cli import parse_config
 from .config import ConfigError
-from .launcher import RankExit, Stopped, run_ranks, stop_signals
-from .package_collectives import import_ahead
-from .phases import PhaseLog
+from .launcher import Stopped, stop_signals
 from .probe_plan import ProbePlan
-from .probe_rank import run_probe_rank
-from .process_group import Rendezvous
+from .probe_ranks import ProbeRanks, last_phase
 
 ERROR_LINES = 40
 """Lines of the log's end that a failed probe's result carries."""
-
-_PHASE = re.compile(rb"^\[torch_engine [0-9.]+\] rank=\d+ phase=(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,54 +67,43 @@ class ProbeRequest:
         return [name for name in (self.plan or {}).get("chain", ()) if "." in name]
 
 
-def run_probe(request: ProbeRequest) -> dict[str, Any]:
-    """Run one probe to its end and return its result line; never raises for what the backend did."""
-    started = time.monotonic()
-    request.log.write_bytes(b"")
-    try:
-        plan = request.resolve()
-    except ConfigError as error:
-        request.log.write_text(f"error: {error}\n")
-        return _result(request, started, exit_code=2)
-    with request.log.open("a") as log, redirect_stdout(log):
-        PhaseLog(0, started).phase("spawn")
-    exits, answer = _run_ranks(request, plan, started)
-    if exits is None:
-        return _result(request, started, timed_out=True)
-    failures = [rank_exit for rank_exit in exits if not rank_exit.is_clean]
-    if failures:
-        with request.log.open("a") as log:
-            log.writelines(f"{failure}\n" for failure in failures)
-        return _result(request, started, exit_code=failures[0].exit_code, signal=failures[0].signal)
-    findings: dict[str, Any] = json.loads(answer)
-    is_probed = "not_probed" not in findings
-    return _result(request, started, exit_code=0) | findings | {"ok": is_probed, "error": None}
+class Probe:
+    """One request with its ranks, which `begin` may fork long before their turn. ``end`` must be called."""
 
+    def __init__(self, request: ProbeRequest) -> None:
+        self.request = request
+        self._ranks: ProbeRanks | None = None
 
-def _run_ranks(request: ProbeRequest, plan: ProbePlan, started: float) -> tuple[list[RankExit] | None, bytes]:
-    rendezvous = Rendezvous.create()
-    readable, writable = os.pipe()
+    def begin(self) -> ProbeRanks:
+        """The ranks, forked if that was not done. Raises ``ConfigError`` for flags or a plan that nothing could run."""
+        if self._ranks is None:
+            self._ranks = ProbeRanks(self.request.resolve(), self.request.env, self.request.log)
+        return self._ranks
 
-    def run(rank: int) -> None:
-        os.environ.update(request.env)
-        redirect_output(request.log)
-        run_probe_rank(plan, rendezvous, rank, PhaseLog(rank, started), writable)
+    def run(self) -> dict[str, Any]:
+        """Run the probe to its end and return its result line; never raises for what the backend did."""
+        request, started = self.request, time.monotonic()
+        try:
+            ranks = self.begin()
+        except ConfigError as error:
+            request.log.write_text(f"error: {error}\n")
+            return _result(request, started, exit_code=2)
+        exits, answer = ranks.run(request.timeout_s)
+        if exits is None:
+            return _result(request, started, timed_out=True)
+        failures = [rank_exit for rank_exit in exits if not rank_exit.is_clean]
+        if failures:
+            with request.log.open("a") as log:
+                log.writelines(f"{failure}\n" for failure in failures)
+            return _result(request, started, exit_code=failures[0].exit_code, signal=failures[0].signal)
+        findings: dict[str, Any] = json.loads(answer)
+        is_probed = "not_probed" not in findings
+        return _result(request, started, exit_code=0) | findings | {"ok": is_probed, "error": None}
 
-    try:
-        exits = run_ranks(plan.tp, run, request.timeout_s)
-    finally:
-        os.close(writable)
-        rendezvous.close()
-    with os.fdopen(readable, "rb") as pipe:
-        return exits, pipe.read()
-
-
-def redirect_output(path: Path) -> None:
-    """Append this process's standard output and error to a file, those of its C++ libraries included."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    os.close(descriptor)
+    def end(self) -> None:
+        """Leave nothing running."""
+        if self._ranks is not None:
+            self._ranks.end()
 
 
 def _result(
@@ -132,7 +115,6 @@ def _result(
 ) -> dict[str, Any]:
     """A failed probe's result; a passed one overwrites what it found."""
     log = request.log.read_bytes()
-    phases = _PHASE.findall(log)
     return {
         "id": request.id,
         "ok": False,
@@ -144,7 +126,7 @@ def _result(
         "replaced": [],
         "software": None,
         "not_probed": None,
-        "phase": phases[-1].decode() if phases else "resolve",
+        "phase": last_phase(log),
         "exit_code": exit_code,
         "signal": signal,
         "timed_out": timed_out,
@@ -153,25 +135,45 @@ def _result(
     }
 
 
-def serve_probes(lines: Iterable[str], results: Path, *, may_import_ahead: bool = True) -> None:
+def serve_probes(lines: Iterable[str], results: Path, ahead: int | None = None) -> None:
     """Run the request of each line and append its result, durably, before the next one starts.
 
-    Those that call an engine's package come last: its modules are imported once, before the first of them. Requests
-    that have a result already are left out.
+    Those that call an engine's package come last, and their ranks import it meanwhile. Requests that have a result
+    already are left out.
+
+    Args:
+        ahead: How many probes may import at the same time, ahead of their turn; by default as many as a quarter of the
+            cores carries, since what is timed meanwhile must not wait for a core.
     """
     # Symmetric memory loads this at its first use (torch 2.13): 0.7 s that every such probe would pay.
     importlib.import_module("torch.fx.experimental.symbolic_shapes")
     requests = [ProbeRequest.from_line(line) for line in lines if line.strip()]
     answered = _answered(results)
-    requests = sorted((each for each in requests if each.id not in answered), key=lambda each: bool(each.packages))
-    with results.open("a") as file:
-        for request in requests:
-            if request.packages and may_import_ahead:
-                _import_ahead(requests)
-                may_import_ahead = False
-            file.write(json.dumps(run_probe(request)) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+    probes = [Probe(request) for request in requests if request.id not in answered]
+    probes.sort(key=lambda each: bool(each.request.packages))
+    try:
+        with results.open("a") as file:
+            for position, probe in enumerate(probes):
+                _begin_ahead(probes[position + 1 :], ahead)
+                file.write(json.dumps(probe.run()) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+                probe.end()
+    finally:
+        for probe in probes:
+            probe.end()
+
+
+def _begin_ahead(probes: Sequence[Probe], ahead: int | None) -> None:
+    """Let the next of those that import an engine's package begin with it."""
+    importing = [probe for probe in probes if probe.request.packages]
+    if not importing:
+        return
+    cores = len(os.sched_getaffinity(0))
+    number = cores // 4 // int((importing[0].request.plan or {}).get("tp", 1)) if ahead is None else ahead
+    for probe in importing[:number]:
+        with suppress(ConfigError):  # said when it is its turn
+            probe.begin()
 
 
 def _answered(results: Path) -> set[str]:
@@ -181,22 +183,12 @@ def _answered(results: Path) -> set[str]:
     return {json.loads(line)["id"] for line in lines if line.endswith("\n")}
 
 
-def _import_ahead(requests: Iterable[ProbeRequest]) -> None:
-    """Import the engines' modules for all ranks to come; where that touched CUDA, start anew and leave it to them."""
-    names = dict.fromkeys(name for request in requests for name in request.packages)
-    if not import_ahead(names):
-        sys.stdout.flush()
-        os.execv(sys.executable, [*sys.orig_argv, "--no-import-ahead"])  # noqa: S606 - the very same program
-
-
 def main(argv: Sequence[str]) -> int:
     """The command line; returns 0 when every request was answered (failed probes are answers), 2 for bad requests."""
     parser = argparse.ArgumentParser(prog="python -m runners.torch_engine.probe", description=__doc__)
     parser.add_argument("--requests", type=Path, help="JSON lines: id, argv, env, log, timeout_s (seconds)")
     parser.add_argument("--results", type=Path, help="JSON lines are appended here, one for each request")
-    parser.add_argument(
-        "--no-import-ahead", action="store_true", help="import an engine's package in each rank anew, not once for all"
-    )
+    parser.add_argument("--ahead", type=int, help="probes that import an engine's package ahead of their turn")
     parser.add_argument("--log", type=Path, default=Path("probe.log"), help="log of a single probe")
     parser.add_argument("--timeout-s", type=float, default=20.0, help="time limit of a single probe, in seconds")
     parser.add_argument("flags", nargs="*", help="engine flags of a single probe, after --")
@@ -217,10 +209,14 @@ def main(argv: Sequence[str]) -> int:
 def _answer(arguments: argparse.Namespace) -> None:
     if arguments.requests is None:
         alone = ProbeRequest("alone", arguments.log, arguments.flags, timeout_s=arguments.timeout_s)
-        print(json.dumps(run_probe(alone)))
+        probe = Probe(alone)
+        try:
+            print(json.dumps(probe.run()))
+        finally:
+            probe.end()
         return
     with arguments.requests.open() as lines:
-        serve_probes(lines, arguments.results, may_import_ahead=not arguments.no_import_ahead)
+        serve_probes(lines, arguments.results, arguments.ahead)
 
 
 if __name__ == "__main__":

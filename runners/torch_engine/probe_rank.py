@@ -16,7 +16,14 @@ import torch.distributed as dist
 from .collectives import Collectives, collectives_of
 from .config import ALLREDUCES
 from .measurement import TimedExchange, time_exchange, verify_exchanges
-from .package_collectives import PACKAGE_COLLECTIVES, NotProbedError, PackageAllReduce, communicator_type, version_of
+from .package_collectives import (
+    PACKAGE_COLLECTIVES,
+    NotProbedError,
+    PackageAllReduce,
+    communicator_type,
+    join_world_group,
+    version_of,
+)
 from .phases import PhaseLog
 from .probe_plan import ProbePlan
 from .process_group import Rendezvous, extra_group, join, rank_device, yield_gloo_event_loops
@@ -82,6 +89,7 @@ def _package_collectives(
     """The exchanges with an engine's all-reduce, or None (and a note) where it switches itself off."""
     wiring, found = PACKAGE_COLLECTIVES[name], communicator_type(name)
     where = f"{wiring.type_name} of {wiring.package} {version_of(wiring.package)}"
+    join_world_group(wiring.package, dist.get_rank())
     try:
         communicator = found(group=extra_group("gloo"), device=device)
     except Exception as error:

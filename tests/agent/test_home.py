@@ -92,3 +92,15 @@ def test_a_folder_that_takes_no_files_is_told_apart(tmp_path: Path) -> None:
     assert folder_problem(tmp_path) is None
     assert folder_problem(Path("/proc")) is not None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_names_the_folder_only_where_it_would_not_find_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AGENT_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert Home.find(None).words() == []
+    assert Home.find("agent-state").words() == []
+    assert Home.find("elsewhere").words() == ["--home", str(tmp_path / "elsewhere")]
+    monkeypatch.setenv("AGENT_HOME", "elsewhere")
+    assert Home.find(str(tmp_path / "elsewhere")).words() == []

@@ -23,8 +23,9 @@ from agent.interference import (
     parallel_problem,
     remember,
 )
-from agent.interference_run import gpus_of, objectives, request_of_test
+from agent.interference_run import objectives, request_of_test, slots_of_test
 from runners import EngineSettings, Exit, Latency, LevelMeasurement, Measurement, Phase, RunRecord
+from runners.slot import Slot
 
 WHEN = datetime(2026, 11, 29, tzinfo=UTC)
 FACTS = {"hostname": "here", "device": "cpu", "num_ranks": 2, "gpu_count": 0}
@@ -120,13 +121,37 @@ def test_trials_run_together_only_where_it_was_measured_and_is_harmless(tmp_path
     assert parallel_problem(home, "elsewhere", "cpu", 2) is not None
 
 
+def test_no_more_trials_run_together_than_were_measured(tmp_path: Path) -> None:
+    """What one neighbour does not do, three may."""
+    home = Home(tmp_path)
+    remember(home, node(0.0, noise=0.05, rounds=30))
+    with pytest.raises(UsageError, match=r"only 2: agent doctor .*--trials-per-node 4"):
+        check_parallel(home, 4, FACTS)
+    rows = [tuple(100.0 * math.exp(random.Random(row).gauss(0.0, 0.01)) for _ in range(4)) for row in range(30)]
+    found = interference("here", "cpu", 2, WHEN, [row[0] for row in rows], rows)
+    assert found.at_once == 4 and "beside 3 neighbours" in found.words()
+    remember(home, found)
+    check_parallel(home, 4, FACTS)
+
+
+def test_each_width_of_a_study_is_asked_for_as_often_as_it_fits(tmp_path: Path) -> None:
+    """On eight GPUs, of four trials at most two have four ranks, and one that takes all of them has no neighbour."""
+    home, facts = Home(tmp_path), {"hostname": "here", "device": "cuda", "num_ranks": 4, "gpu_count": 8}
+    quiet = node(0.0, noise=0.05, rounds=30).model_copy(update={"device": "cuda", "num_ranks": 4})
+    remember(home, quiet)
+    check_parallel(home, 4, facts, (4, 8))
+    with pytest.raises(UsageError, match=r"--tp 1 --device cuda --trials-per-node 4"):
+        check_parallel(home, 4, facts, (1, 4, 8))
+
+
 def test_the_search_refuses_before_anything_is_written(tmp_path: Path) -> None:
     """With exit code 2; forced, the plan is made."""
     home = ["--home", str(tmp_path / "state"), "--trials-per-node", "2", "--device", "cpu", "--dry-run"]
     refused = CliRunner().invoke(main, ["search", *home])
     assert refused.exit_code == 2 and "--interference" in refused.output
     assert not (tmp_path / "state").exists()
-    assert CliRunner().invoke(main, ["search", *home, FLAG]).exit_code == 0
+    forced = CliRunner().invoke(main, ["search", *home, FLAG])
+    assert forced.exit_code == 0 and "2 trials at the same time, each with core" in forced.output
 
 
 def settings(device: str = "cuda", ranks: int = 2) -> EngineSettings:
@@ -134,15 +159,16 @@ def settings(device: str = "cuda", ranks: int = 2) -> EngineSettings:
     return EngineSettings(engine="torch", num_ranks=ranks, device=device)
 
 
-def test_each_of_two_launches_has_gpus_of_its_own() -> None:
-    """Those that are visible, in order; a CPU is shared."""
-    own = gpus_of(settings(), {"gpu_count": 4}, {})
-    assert [each["CUDA_VISIBLE_DEVICES"] for each in own] == ["0,1", "2,3"]
-    named = gpus_of(settings(ranks=1), {"gpu_count": 8}, {"CUDA_VISIBLE_DEVICES": "5,7"})
-    assert [each["CUDA_VISIBLE_DEVICES"] for each in named] == ["5", "7"]
-    assert gpus_of(settings("cpu"), {}, {}) == [{}, {}]
+def test_each_launch_has_a_slot_of_its_own() -> None:
+    """Of the GPUs that are visible, or of the cores, as trials side by side have them."""
+    cores = {"numa_cpus": {"0": "0-7"}}
+    own = slots_of_test(settings(), {"gpu_count": 4, **cores}, {}, 2)
+    assert [(each.gpus, each.cores) for each in own] == [((0, 1), (0, 1, 2, 3)), ((2, 3), (4, 5, 6, 7))]
+    named = slots_of_test(settings(ranks=1), {"gpu_count": 8, **cores}, {"CUDA_VISIBLE_DEVICES": "5,7"}, 2)
+    assert [each.gpus for each in named] == [(5,), (7,)]
+    assert [each.cores for each in slots_of_test(settings("cpu"), cores, {}, 4)] == [(0, 1), (2, 3), (4, 5), (6, 7)]
     with pytest.raises(UsageError, match="need 8 GPUs, this node shows 4"):
-        gpus_of(settings(ranks=4), {"gpu_count": 4}, {})
+        slots_of_test(settings(ranks=4), {"gpu_count": 4, **cores}, {}, 2)
 
 
 def test_a_launch_that_measured_nothing_ends_the_test() -> None:
@@ -168,5 +194,6 @@ def test_a_launch_that_measured_nothing_ends_the_test() -> None:
 
 def test_the_tests_launches_are_the_engines_default(tmp_path: Path) -> None:
     """On this device, with cookies of their own."""
-    one, two = (request_of_test(settings("cpu"), FACTS, tmp_path, {}) for _ in range(2))
+    slot = Slot(places=(0,))
+    one, two = (request_of_test(settings("cpu"), FACTS, tmp_path, {}, slot) for _ in range(2))
     assert one.assignment["allreduce"] == "gloo" and one.cookie != two.cookie

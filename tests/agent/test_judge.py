@@ -19,6 +19,7 @@ from runners import (
     Measurement,
     Phase,
     ProbeMeasurement,
+    Rung,
     RunRecord,
 )
 from search_spaces import load_space
@@ -169,6 +170,18 @@ def test_a_cancelled_launch_says_nothing() -> None:
     record = RunRecord(exit=Exit(code=None, signal=9, requested=True, cause="cancelled"), phase=Phase.SERVE, wall_s=1.0)
     outcome = judged(record)
     assert outcome.kind is OutcomeKind.INTERRUPTED and outcome.failure is None
+
+
+@pytest.mark.parametrize("rung", [Rung.PROBE, Rung.DUMMY, Rung.FULL])
+def test_what_was_lost_counts_as_an_attempt(rung: Rung) -> None:
+    """Whatever goes without an answer each time would be asked for ever; being cancelled is nobody's attempt."""
+    record = RunRecord(exit=Exit(code=None, signal=9, cause="lost"), phase=Phase.SERVE, wall_s=1.0)
+    kind = Kind.SEARCH if rung is Rung.FULL else Kind.PROBE
+    asked = work(kind).model_copy(update={"rung": rung})
+    trial = Trial(study="study", number=3, work=asked, cookie="c", lease=LEASE, started_at=START)
+    outcome = judge(trial, record, small_space(), [], 0)
+    assert outcome.kind is OutcomeKind.INTERRUPTED and outcome.failure is not None
+    assert outcome.failure.reason is Reason.BENCHMARK_ERROR
 
 
 def test_a_lost_task_is_ours() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from agent.deadends.charter import chart
 from agent.deadends.dead_end import DeadEndState
+from agent.outcome import Outcome, OutcomeKind
 from agent.propose.order import Stop
 from agent.reasons import Reason
 from agent.rungs import cost_words, costs_of
 from agent.store.trial import Kind
-from runners import Rung
+from runners import Phase, Rung
 from tests.properties.test_ladder import equal
 from tests.support.laddered import LadderedStudy, LadderedTruth
-from tests.support.planted import Planted, small_space
+from tests.support.planted import FACTS, Planted, small_space
+from tests.support.strategies import numbered
 
 SPACE = small_space()
 DEAD_B = Planted((equal("backend", "b"),), Reason.CONFIG_INVALID)
@@ -66,6 +69,7 @@ def test_a_contradiction_takes_the_rung_s_weight_for_that_reason() -> None:
 
 
 def test_a_launch_that_dies_of_what_a_dummy_claims_to_find_is_a_contradiction() -> None:
+    """The rung misses some of these failures; what it refuses is as true as before."""
     planted = Planted((equal("graph", 8),), Reason.UNSUPPORTED_ARCH)
     study = LadderedStudy(LadderedTruth(SPACE, (planted,), (Rung.FULL,)), budget=6)
     study.run()
@@ -75,7 +79,27 @@ def test_a_launch_that_dies_of_what_a_dummy_claims_to_find_is_a_contradiction() 
         study.launch(work.model_copy(update={"rung": rung, "kind": kind, "requested": point, "resolved": point}))
     found = next(each for each in study.history().atlas.contradictions if each.rung is Rung.DUMMY)
     assert found.passed_below and found.is_certain
-    assert (Rung.DUMMY, Reason.UNSUPPORTED_ARCH) in study.history().atlas.weightless
+    atlas = study.history().atlas
+    assert (Rung.DUMMY, Reason.UNSUPPORTED_ARCH) in atlas.missed
+    assert (Rung.DUMMY, Reason.UNSUPPORTED_ARCH) not in atlas.weightless
+
+
+def test_one_refusal_that_comes_late_takes_no_dead_end_away() -> None:
+    """An assignment that resolves and is refused by the engine all the same: the other refusals stand."""
+    default, passed = SPACE.default_on(FACTS), Outcome(kind=OutcomeKind.MEASURED, value=1.0)
+    refusal = DEAD_B.failure.model_copy(update={"phase": Phase.RESOLVE})
+    refused = Outcome(kind=OutcomeKind.FAILED, failure=refusal)
+    late = Planted((equal("expert", True),), Reason.CONFIG_INVALID).failure.model_copy(update={"phase": Phase.SPAWN})
+    rows = [
+        ({**default, "backend": "b"}, Rung.RESOLVE, refused),
+        ({**default, "backend": "b", "draft": 0, "graph": 0, "expert": True}, Rung.RESOLVE, refused),
+        ({**default, "expert": True}, Rung.RESOLVE, passed),
+        ({**default, "expert": True}, Rung.FULL, Outcome(kind=OutcomeKind.FAILED, failure=late)),
+    ]
+    atlas = chart(numbered(rows), [], SPACE, FACTS)
+    assert [(found.rung, found.passed_below) for found in atlas.contradictions] == [(Rung.RESOLVE, True)]
+    assert (Rung.RESOLVE, Reason.CONFIG_INVALID) in atlas.missed
+    assert [str(found) for found in atlas.confirmed] == ["backend = b"]
 
 
 def test_a_study_that_starts_at_the_top_asks_no_cheaper_rung() -> None:

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from agent.deadends.atlas import Atlas
-from agent.report import as_report, command_line, documents, headline, reproduce_command
+from agent.report import NO_BEST, as_report, command_line, documents, headline, reproduce_command
 from agent.store.trial import Trial
 from agent.summary import StudySummary
-from runners import Command, EffectProof, Exit, Phase, RunRecord, TrialRequest
+from runners import Command, EffectProof, Exit, Phase, Rung, RunRecord, TrialRequest
 from runners.engine_dialects import EngineNotUsableError
 from tests.support.planted import PlantedRunner
 from tests.support.simulated_study import LEASE, START
@@ -50,6 +50,16 @@ def test_without_a_measurement_no_best_and_no_gain_are_stated() -> None:
     counts, *rest = headline(NOTHING)
     assert counts == "6 of 20 launches closed: 0 measured, 6 failed; 2 probes; 61 s of node time"
     assert rest == ["nothing was measured"]
+
+
+def test_a_study_that_stops_at_a_cheaper_rung_does_not_say_that_nothing_worked() -> None:
+    """It was asked to launch nothing in full: no launch failed, and none is missing from its budget."""
+    none = dict.fromkeys(NOTHING.outcomes, 0)
+    lines = headline(replace(NOTHING, spent=0, outcomes=none, stops_at=Rung.PROBE))
+    assert lines == [
+        "the study stops at the probe rung: nothing was launched in full; 2 probes; 61 s of node time",
+        NO_BEST,
+    ]
 
 
 def test_a_report_without_a_best_has_no_command() -> None:

@@ -77,7 +77,7 @@ def test_the_newcomers_path_leads_from_a_result_to_a_started_engine(home: Path, 
     port = free_port()
     with subprocess.Popen([*AGENT, "ui", "--port", str(port), "--home", str(taken)], cwd=ROOT) as view:
         try:
-            wait_until(lambda: b"MLflow" in fetched(f"http://127.0.0.1:{port}/"), 90)
+            wait_until(lambda: b"MLflow" in fetched(f"http://127.0.0.1:{port}/"), 180)
         finally:
             view.terminate()
     script, result = tmp_path / "serve.sh", tmp_path / "result.json"

@@ -182,8 +182,10 @@ def _cause_of(node: NodeModel, trial: Trial) -> str:
     effective, _ = node.answers.resolved(trial.work.resolved)
     planted = (each for each in node.answers.matching(effective, trial.work.rung.value) if not each.is_flaky)
     first = next(planted, None)
-    is_it = first is not None and failure is not None and first.reason == failure.reason.value
-    return first.name if is_it and first is not None else ""
+    if first is None or failure is None:
+        return ""
+    is_it = (first.reason, first.phase) == (failure.reason.value, failure.phase.value)
+    return first.name if is_it else ""
 
 
 def _causes(node: NodeModel, study: ModelledStudy) -> Iterator[PlantedFailure]:

@@ -62,7 +62,7 @@ class Finding:
     victims: dict[str, int] = field(default_factory=dict)
     studies: int = 0
     given_up: int = 0
-    """Studies in which nothing worked, since all that was launched was killed."""
+    """Studies that said in peace, and again when they were resumed, that nothing works."""
     launches: int = 0
     probes: int = 0
     interrupted: int = 0
@@ -83,7 +83,7 @@ def courses(engine: str, models: Path | None) -> Course:
         return Course(options, budget=14, longest_pause_s=8.0, kills_each=40)
     if models is None:
         raise click.UsageError("--engine vllm needs --python and --models")
-    return Course(_vllm_options(models), budget=6, longest_pause_s=30.0, kills_each=1000)
+    return Course(_vllm_options(models), budget=6, longest_pause_s=60.0, kills_each=15)
 
 
 def _vllm_options(models: Path) -> tuple[str, ...]:
@@ -109,12 +109,13 @@ class Victimised:
         """Begin a study, strike it that often, let it end, and check it."""
         home = self.folder / f"study-{self.found.studies}"
         self.found.studies += 1
-        left, code = kills, 0
-        while code != NothingWorksError.exit_code and not _finished(home):
+        left, given_up = kills, 0
+        while given_up < 2 and not _finished(home):  # what gave up since it was killed has to go on when it is resumed
             struck, code = self._life(home, left)
             left -= struck
+            given_up = given_up + 1 if code == NothingWorksError.exit_code and not struck else 0
             self.found.problems += [f"{home.name}: {each}" for each in integrity_problems(home)]
-        self._check(home, is_whole=code != NothingWorksError.exit_code)
+        self._check(home, is_whole=given_up < 2)
         shutil.rmtree(home)
 
     def _life(self, home: Path, kills: int) -> tuple[int, int]:
@@ -128,7 +129,7 @@ class Victimised:
             stderr=self._errors(),
             cwd=ROOT,
             start_new_session=True,
-            preexec_fn=_hang_up_as_usual,
+            preexec_fn=_signals_as_usual,
         )
         struck, born = 0, time.monotonic()
         while not _ends_within(
@@ -148,6 +149,8 @@ class Victimised:
                 break
         self.found.kills += struck
         self._note(f"ended with {agent.returncode} after {time.monotonic() - born:.1f} s")
+        if agent.returncode == 1:  # no code of ours: a fault, or whatever else nobody foresaw
+            self.found.problems.append(f"{home.name}: exit code 1 after {struck} kills; see the end of its stderr")
         return struck, agent.returncode
 
     def _note(self, what: str) -> None:
@@ -186,7 +189,7 @@ class Victimised:
         return victims.marked_processes(f"{MARK}={os.environ[MARK]}")
 
     def _check(self, home: Path, *, is_whole: bool) -> None:
-        """Check a study that is over. One whose every launch was killed may say that nothing works, before its time."""
+        """Check a study that is over: its budget too, unless it gave up before it was spent."""
         reading = read_study(Home.find(str(home)), None, None)
         self.found.launches += reading.summary.spent
         self.found.probes += reading.summary.num_probes
@@ -265,9 +268,10 @@ def run(kills: int, course: Course, seed: int, folder: Path, longest_s: float = 
     return found
 
 
-def _hang_up_as_usual() -> None:
-    """Under nohup a closed terminal is ignored, and the agents would inherit that."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def _signals_as_usual() -> None:
+    """Under nohup a closed terminal is ignored, in the background of a shell Ctrl-C; the agents would inherit that."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @click.command()

@@ -16,6 +16,7 @@ from agent.report_page import render
 from agent.store.trial import Kind, Trial, Work
 from agent.summary import summarise
 from runners import Rung
+from search_spaces import NodeModel
 from search_spaces.node_generator import generate
 from tests.benchmarks.map_speed import random_point, timed
 from tests.support.modelled_study import ModelledStudy
@@ -36,9 +37,9 @@ def main() -> None:
     print(f"report made in {seconds:.1f} s, {len(page.encode()) / 2**20:.1f} MiB")
 
 
-def random_history(seed: int, number: int) -> History:
-    """Return a study of so many random launches, judged and charted."""
-    study = ModelledStudy(budget=number, node=generate(seed))
+def random_history(seed: int, number: int, node: NodeModel | None = None) -> History:
+    """Return a study of so many random launches, judged and charted; by default of the node generated from the seed."""
+    study = ModelledStudy(budget=number, node=node or generate(seed))
     generator, trials = random.Random(seed), list[Trial]()
     for index in range(number):
         point = random_point(study.node, generator)

@@ -1,13 +1,13 @@
 """MLflow down for half of a study: is it, after `agent sync`, what it is of a study that nobody disturbed?
 
     python -m tests.benchmarks.tracking_outage --trials 200
-    python -m tests.benchmarks.tracking_outage --trials 20 --outage slow
+    python -m tests.benchmarks.tracking_outage --trials 8 --outage slow
 
 Two studies of the same modelled node, through the real loop, Ray and two `mlflow server`s. One server is away from
 the middle of the study to its end (`half`), between a quarter and three quarters of it (`middle`), from the start to
-the end (`start`), or takes 10 s for each connection (`slow`). Compared are status, params, every metric with its
-steps, tags, and artifacts with their content; left out are times of day, what was measured in seconds of the harness,
-and paths.
+the end (`start`), or takes 10 s for each answer (`slow`), also to `agent sync`. Compared are status, params, every
+metric with its steps, tags, and artifacts with their content; left out are times of day, what was measured in seconds
+of the harness, and paths.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Finding:
     exit_code: int
     search_s: float
     undisturbed_s: float
+    sync_s: float
     missing_before_sync: int
     """Runs that the disturbed server lacked, or had otherwise, when the search had ended."""
     runs: int
@@ -64,7 +65,9 @@ def run(trials: int, outage: str, folder: Path) -> Finding:
         undisturbed_s = _search(trials, servers[1].url, folder / "undisturbed")
         wanted = content(servers[1].url, folder / "undisturbed")
         before = content(servers[0].url, folder / "disturbed")
-        agent("sync", "--tracking-uri", servers[0].url, home=folder / "disturbed")
+        started = time.monotonic()
+        _sync(proxy.url if outage == "slow" else servers[0].url, folder / "disturbed")
+        sync_s = round(time.monotonic() - started, 1)
         after = content(servers[0].url, folder / "disturbed")
         again = json.loads(agent("sync", "--json", "--tracking-uri", servers[0].url, home=folder / "disturbed").stdout)
         different = [key for key in wanted if after.get(key) != wanted[key]] + [
@@ -76,6 +79,7 @@ def run(trials: int, outage: str, folder: Path) -> Finding:
             exit_code=code,
             search_s=search_s,
             undisturbed_s=undisturbed_s,
+            sync_s=sync_s,
             missing_before_sync=sum(before.get(key) != wanted[key] for key in wanted),
             runs=len(wanted),
             different_after_sync=len(different),
@@ -102,6 +106,11 @@ def _search(trials: int, uri: str, home: Path) -> float:
     started = time.monotonic()
     subprocess.run(_command(trials, uri, home), check=True, stdout=subprocess.DEVNULL, env=environment())
     return round(time.monotonic() - started, 1)
+
+
+def _sync(uri: str, home: Path) -> None:
+    command = [sys.executable, "-m", "agent", "sync", "--home", str(home), "--tracking-uri", uri]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment())
 
 
 def _disturbed(proxy: TrackingProxy, trials: int, outage: str, home: Path) -> tuple[int, float]:

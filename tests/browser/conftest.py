@@ -74,13 +74,25 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         yield found
 
 
+STORY = "pcie8-blackwell-cuda128"
+MEMORY = "default: {}\n      flag: mem-fraction-static"
+FAILED = "#0"
+"""The launch that fails in every course of the search: the default asks for too much memory."""
+
+
 @pytest.fixture(scope="session")
 def story_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of a short campaign on the story's modelled node, with dead ends of several reasons."""
+    """The home of a short campaign on the story's modelled node, whose first launch fails in every course of it."""
+    from search_spaces import node_path
     from tests.support.command_line import start_agent
 
-    home = tmp_path_factory.mktemp("story") / "home"
-    words = ("search", "--engine", "replay", "--node", "pcie8-blackwell-cuda128", "--budget", "24", "--name", "story")
-    ended = start_agent(*words, home=home).ended
+    folder = tmp_path_factory.mktemp("story")
+    written = node_path(STORY).read_text(encoding="utf-8")
+    usual, greedy = MEMORY.format(0.85), MEMORY.format(0.95)
+    assert usual in written
+    node = folder / "node.yaml"
+    node.write_text(written.replace(usual, greedy), encoding="utf-8")
+    words = ("search", "--engine", "replay", "--node", str(node), "--budget", "24", "--name", "story")
+    ended = start_agent(*words, home=folder / "home").ended
     assert ended.returncode == 0, ended.stderr
-    return home
+    return folder / "home"

@@ -23,7 +23,7 @@ from tests.browser.conftest import Reader, browser
 from tests.support.command_line import agent, environment
 from tests.support.waiting import wait_until
 
-WAIT_S = 60
+WAIT_S = 180
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent.outcome import Outcome, OutcomeKind
 from agent.propose import base, model_based, second_launch
+from agent.propose.collectives import MOST_LOST
 from agent.propose.history import ATTEMPTS, History
 from agent.propose.memo import Memo
 from agent.propose.model_based import Sampler
@@ -261,6 +262,21 @@ def test_repeats_that_the_harness_spoils_are_given_up_too() -> None:
     assert len(full_launches(study)) == 20
 
 
+def test_probes_without_an_answer_are_not_asked_for_ever() -> None:
+    """A probes' server that dies each time costs a few batches; the launches go on without it."""
+
+    def judge(trial: Trial, _: int) -> Outcome:
+        is_lost = trial.work.rung is Rung.PROBE
+        return interrupted() if is_lost else ALL_WORKS.outcome(trial.work.resolved, trial.work.rung)
+
+    study = SimulatedStudy(ALL_WORKS, 12, judge=judge)
+    study.run()
+    asked = Counter(probe.work.identity for probe in study.probes)
+    assert 0 < len(study.probes) <= MOST_LOST
+    assert max(asked.values()) <= ATTEMPTS
+    assert len(full_launches(study)) == 12
+
+
 def test_a_harness_that_fails_every_time_stops_the_study() -> None:
     """Launching for ever what cannot be launched helps nobody."""
     study = SimulatedStudy(ALL_WORKS, 12, judge=lambda trial, before: interrupted())
@@ -313,11 +329,11 @@ def test_second_launches_stay_within_their_share() -> None:
 
 @settings(max_examples=15)
 @given(planted_studies(), st.integers(2, 3))
-def test_with_several_slots_no_identity_is_in_flight_twice(truth: Truth, slots: int) -> None:
+def test_with_several_slots_nothing_is_in_flight_twice(truth: Truth, slots: int) -> None:
     """Two slots never measure the same thing, and the study still ends."""
 
     def check(history: History, _: Proposal) -> None:
-        open_ones = [trial.work.identity for trial in history.trials if not trial.is_closed]
+        open_ones = [trial.work.key for trial in history.trials if not trial.is_closed]
         open_probes = [trial.work.identity for trial in history.probes if not trial.is_closed]
         assert len(set(open_ones)) == len(open_ones) and len(set(open_probes)) == len(open_probes)
 

@@ -18,7 +18,7 @@ from tests.support.installed_engine import add_distribution, add_torch
 NAMES = {
     *("hostname", "kernel", "os", "cpu_model", "num_cpus", "memory_bytes", "memory_limit", "shm_bytes", "python"),
     *("virtualization", "gpu_count", "gpu_names", "gpu_arch", "gpu_memory_bytes", "gpu_uuids", "driver", "cuda_driver"),
-    *("links", "p2p", "torch", "cuda", "nccl", "compiler", "packages"),
+    *("numa_cpus", "gpu_numa", "links", "p2p", "torch", "cuda", "nccl", "compiler", "packages"),
 }
 
 

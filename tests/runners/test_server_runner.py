@@ -133,7 +133,7 @@ def test_a_port_taken_in_the_last_moment_costs_another_try(tmp_path: Path) -> No
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ports = iter((taken.getsockname()[1], free_port()))
 
-        def choose(distances: Sequence[int]) -> int:
+        def choose(distances: Sequence[int], within: object) -> int:
             return next(ports)
 
         record = run(StubEngine(choose), request_of(tmp_path))
@@ -143,7 +143,7 @@ def test_a_port_taken_in_the_last_moment_costs_another_try(tmp_path: Path) -> No
 
 def test_a_port_that_stays_taken_is_nobody_s_setting(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        record = run(StubEngine(lambda distances: int(taken.getsockname()[1])), request_of(tmp_path))
+        record = run(StubEngine(lambda distances, within: int(taken.getsockname()[1])), request_of(tmp_path))
     assert failure_of(record).reason is Reason.PORT_OR_STALE_PROCESS
 
 
@@ -152,7 +152,7 @@ def test_another_server_on_the_port_is_never_measured(tmp_path: Path) -> None:
     pretender = ("/bin/sh", "-c", 'echo "listening on it"; exec sleep 600', "sh")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = int(taken.getsockname()[1])
-        record = run(StubEngine(lambda distances: port, prefix=pretender), request_of(tmp_path))
+        record = run(StubEngine(lambda distances, within: port, prefix=pretender), request_of(tmp_path))
         assert listeners(port) == [os.getpid()]
     assert record.measurement is None
     assert (failure_of(record).rule, record.phase) == ("F002", Phase.WARMUP)

@@ -17,6 +17,14 @@ class PoolInHere:
         self._runner = runner
         self.num_submitted = 0
 
+    def has_room(self, num_in_flight: int, most: int) -> bool:
+        """One after the other, or as many as are wanted."""
+        return num_in_flight < most
+
+    def goes_on_without_a_slot(self) -> bool:
+        """There is one slot."""
+        return False
+
     def submit(self, requests: Sequence[TrialRequest]) -> Running:
         """Count and hand on."""
         self.num_submitted += 1

@@ -63,10 +63,6 @@ class RayCluster:
         self._say("kill", {"id": node.id})
         self.nodes.remove(node)
 
-    def kill_head_service(self) -> None:
-        """Kill the service that knows the cluster (GCS) and nothing else, as for whoever loses sight of the head."""
-        self._say("kill_head_service", {})
-
     def node_of(self, pid: int) -> ClusterNode | None:
         """Return the node below whose raylet a process runs."""
         while pid > 1:
@@ -129,9 +125,6 @@ def serve() -> None:
             nodes[node.node_id] = node
             raylet = node.all_processes["raylet"][0].process.pid
             answer = {"id": node.node_id, "raylet": raylet, "address": cluster.address}
-        elif asked["command"] == "kill_head_service":
-            cluster.head_node.kill_gcs_server(check_alive=False)
-            answer = {}
         else:
             node = nodes.pop(asked["id"])
             node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)

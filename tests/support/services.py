@@ -23,6 +23,8 @@ POSTGRES = "TEST_POSTGRES_URL"
 """Names a database that may be filled, in the place of a private cluster."""
 PROGRAMS = Path("/usr/lib/postgresql")
 START_S = 180.0
+WITHOUT_JOBS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+"""MLflow 3.17 starts eight processes for jobs that nothing here asks for."""
 
 
 def free_port() -> int:
@@ -149,7 +151,13 @@ class MlflowServer:
         command += ["--artifacts-destination", f"{self.folder}/artifacts"]
         with (self.folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, cwd=self.folder, stdout=log, stderr=subprocess.STDOUT, text=True, start_new_session=True
+                command,
+                cwd=self.folder,
+                env={**os.environ, **WITHOUT_JOBS},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
             )
         wait_until(lambda: check_tracking_uri(self.url) is None, START_S)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from runners import Command, EffectProof, EngineSettings, LogLine, Phase, Resolution, TrialRequest
 from runners.engine_dialects import EngineOptions
 from runners.load_client.job import Api
 from runners.ports import free_port
-from runners.server_runner import ServerRunner
+from runners.server_runner import ChoosePort, ServerRunner
 from search_spaces import Assignment, Facts
 from tests.support.stub_servers import stub_argv
 
@@ -33,7 +33,7 @@ class StubEngine(ServerRunner):
 
     def __init__(
         self,
-        choose_port: Callable[[Sequence[int]], int] = free_port,
+        choose_port: ChoosePort = free_port,
         *,
         prefix: Sequence[str] = (),
         **options: object,

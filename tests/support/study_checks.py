@@ -14,7 +14,7 @@ from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, propose
 from agent.reading import read_study
 from agent.store.study_store import StudyStore
-from agent.store.trial import Trial
+from agent.store.trial import Lease, Trial
 from agent.wishes import read_wishes
 from runners.registry import make_runner
 
@@ -63,7 +63,7 @@ def other_proposals(store: StudyStore) -> list[str]:
     sampler = Sampler(store.manifest.space)
     for index, group in enumerate(groups):
         closed = [trial for earlier in groups[:index] for trial in earlier]
-        proposal = _proposal(store, closed, sampler)
+        proposal = _proposal(store, closed, sampler, group[0].lease)
         asked = [work.asked_identity for work in proposal.works] if isinstance(proposal, Launches) else [str(proposal)]
         ran = [trial.work.asked_identity for trial in group]
         if ran != asked[: len(ran)]:  # an agent that dies while it opens a batch leaves the first part of it
@@ -71,7 +71,7 @@ def other_proposals(store: StudyStore) -> list[str]:
     return found
 
 
-def _proposal(store: StudyStore, closed: Sequence[Trial], sampler: Sampler) -> object:
+def _proposal(store: StudyStore, closed: Sequence[Trial], sampler: Sampler, owner: Lease | None) -> object:
     manifest = store.manifest
     trials = tuple(trial for trial in closed if trial.study == store.name)
     probes = tuple(trial for trial in closed if trial.study != store.name)
@@ -79,9 +79,8 @@ def _proposal(store: StudyStore, closed: Sequence[Trial], sampler: Sampler) -> o
     whole = history_of(store, make_runner(manifest.settings.engine.engine), atlas, read_wishes(store))
     from dataclasses import replace
 
-    # What stopped an agent does not stop the next one, so nobody owns this history.
-    nobody = closed[0].lease.model_copy(update={"pid": 0}) if closed and closed[0].lease else None
-    return propose(replace(whole, trials=trials, probes=probes, owner=nobody), sampler)
+    # What stopped an agent does not stop the next one: the history is that of the agent which proposed.
+    return propose(replace(whole, trials=trials, probes=probes, owner=owner), sampler)
 
 
 def _groups(trials: Sequence[Trial]) -> list[list[Trial]]:

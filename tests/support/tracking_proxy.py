@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 
@@ -21,7 +22,7 @@ class TrackingProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self.delay_s = 0.0
-        """Added before each connection is passed on."""
+        """Added before each request is passed on."""
         self.is_cut = False
         """While true every connection is closed at once, as a proxy does whose server is away."""
         self.served = 0
@@ -59,21 +60,29 @@ class TrackingProxy:
         with client:
             if self.is_cut:
                 return
-            time.sleep(self.delay_s)
             with suppress(OSError), socket.create_connection(self._target) as server:
                 self.served += 1
                 ends = {client, server}
                 self._open |= ends
-                back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+                answered = threading.Event()
+                answered.set()
+                back = threading.Thread(target=_pump, args=(server, client, answered.set), daemon=True)
                 back.start()
-                _pump(client, server)
+                _pump(client, server, lambda: self._wait_before(answered))
                 back.join()
                 self._open -= ends
 
+    def _wait_before(self, answered: threading.Event) -> None:
+        """Delay the first part of what follows an answer: a request may come in several parts."""
+        if answered.is_set():
+            answered.clear()
+            time.sleep(self.delay_s)
 
-def _pump(source: socket.socket, sink: socket.socket) -> None:
+
+def _pump(source: socket.socket, sink: socket.socket, before: Callable[[], None]) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
+            before()
             sink.sendall(data)
     with suppress(OSError):
         sink.shutdown(socket.SHUT_WR)

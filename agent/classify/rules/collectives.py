@@ -55,9 +55,10 @@ RULES = (
         any_of=(
             r"(?:EP_HOST_ASSERT|EP_DEVICE_ASSERT|\bEPException\b)",
             r"deep_ep\.cpp:\d+|Failed: Assertion error .*csrc/|Assertion failed: \S+\.cuh?:\d+",
-            r"(?i:num_max_dispatch_tokens_per_rank)",
+            # Compared in an assertion, or complained of: SGLang 0.5.23 also explains the variable in a healthy start.
+            r"(?i:(?:assert\w*|error|fail\w*|exceeds?)\W.{0,120}num_max_dispatch_tokens_per_rank)",
         ),
-        none_of=(r"(?i:\bINFO\b|server_args|set to)",),
+        none_of=(r"(?i:\bINFO\b|server_args|set to)", r"\bper-rank .{0,60}\bexceeds\b"),
         blames=("moe_a2a_backend", "cuda_graph_max_bs"),
         cure="Batch times draft tokens per rank must stay within the dispatch buffer, and hidden size and experts "
         "fit it.",

@@ -17,6 +17,15 @@ RULES = (
         source="CUDA 12.8 runtime, cudaErrorNoKernelImageForDevice (209)",
     ),
     Rule(
+        code="K013",
+        name="triton-finds-no-gpu",
+        reason=Reason.UNSUPPORTED_ARCH,
+        any_of=(r"\b0 active drivers \(\[\]\)",),
+        cure="This path runs Triton kernels, which need a GPU that Triton knows: choose a backend without them, or run "
+        "on such a GPU.",
+        source="triton 3.6 runtime/driver.py, _create_driver",
+    ),
+    Rule(
         code="K002",
         name="kernel-fault",
         reason=Reason.KERNEL_ERROR,

@@ -165,6 +165,17 @@ RULES = (
         priority=Priority.SYMPTOM,
     ),
     Rule(
+        code="C023",
+        name="dispatch-buffer-smaller-than-a-batch",
+        reason=Reason.CONFIG_INVALID,
+        any_of=(r"(?:DeepEP v2|FlashInfer MoE A2A) per-rank .{0,60}\bexceeds\b",),
+        blames=("moe_a2a_backend", "chunked_prefill_size", "cuda_graph_max_bs"),
+        cure="The all-to-all's buffer holds fewer tokens a rank than a prefill chunk or a decode graph brings: lower "
+        "those, or raise the environment variable that the line names.",
+        source="SGLang 0.5.23 srt/arg_groups/moe_hook.py, validate_deepep_v2_dispatch_token_budget",
+        is_decisive=True,
+    ),
+    Rule(
         code="C019",
         name="architecture-not-in-engine",
         reason=Reason.CONFIG_INVALID,

@@ -48,9 +48,19 @@ def finished(searches: dict[str, Search]) -> Path:
     return searches["finished"].home
 
 
+def with_wish(home: Path) -> tuple[str, ...]:
+    """Queue a launch that the study has not made, whichever those are, and return its words."""
+    for length in range(9):
+        for expert in ("true", "false"):
+            words = (f"draft_length={length}", f"expert_parallel={expert}")
+            if CliRunner().invoke(main, ["try", *words, "--home", str(home)]).exit_code == 0:
+                return words
+    raise AssertionError(f"all of 18 assignments are closed after {BUDGET} launches")
+
+
 @pytest.fixture
 def invoke(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run a command in this process."""
     for name in ("AGENT_HOME", "MLFLOW_TRACKING_URI"):
         monkeypatch.delenv(name, raising=False)
-    return lambda *words: CliRunner().invoke(main, list(words))
+    return lambda *words, stdin=None: CliRunner().invoke(main, list(words), input=stdin)

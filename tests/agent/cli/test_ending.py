@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from agent.cli.main import main
 from runners.cookies import find_processes
-from tests.agent.cli.conftest import BUDGET
+from tests.agent.cli.conftest import BUDGET, with_wish
 from tests.support.command_line import (
     ENGINE,
     SYNTHETIC,
@@ -30,7 +29,6 @@ from tests.support.failing_engines import HOLD
 from tests.support.waiting import wait_until
 
 HOLDING = "tests.support.failing_engines:HoldingEngine"
-WISH = ("draft_length=2", "expert_parallel=true")
 LIBRARY_NOISE = ("alembic", "INFO", "WARNING", "Warning", "Traceback", "(raylet)", "database tables")
 STATES = "SELECT state FROM trials JOIN studies USING (study_id) WHERE study_name NOT LIKE '%/probes' ORDER BY number"
 DISK_FULL = """
@@ -54,7 +52,7 @@ class Troubled:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        assert CliRunner().invoke(main, ["try", *WISH, "--home", str(home)]).exit_code == 0
+        self.wish = with_wish(home)
         execute(home, DISK_FULL.format(limit=len(query(home, "SELECT number FROM trials")) + 1))
         self.stopped = agent("resume", "--budget", str(BUDGET + 3), home=home)
         execute(home, "DROP TRIGGER full")
@@ -72,9 +70,12 @@ def launched(ended: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in ended.stdout.splitlines() if line.lstrip().startswith("#")]
 
 
-def test_a_resume_launches_what_was_asked_for_first(troubled: Troubled) -> None:
+def test_a_resume_launches_what_was_asked_for_first(troubled: Troubled, invoke: Callable[..., Result]) -> None:
     """The user's wish goes before anything the search would do."""
-    assert not [word for word in WISH if word not in launched(troubled.stopped)[0]]
+    point = json.loads(invoke("explain", f"#{BUDGET}", "--json", "--home", str(troubled.home)).stdout)["assignment"]
+    wished = dict(word.split("=") for word in troubled.wish)
+    assert {name: json.dumps(point[name]) for name in wished} == wished
+    assert launched(troubled.stopped)[0].split()[0] == f"#{BUDGET}"
 
 
 def test_storage_trouble_ends_with_5_and_says_how_to_go_on(troubled: Troubled) -> None:
@@ -120,7 +121,7 @@ def test_the_same_specification_is_not_begun_twice_while_it_is_open(
 ) -> None:
     """A second `search` of what was cut off offers to resume it."""
     home = copied(finished, tmp_path / "home")
-    assert invoke("try", *WISH, "--home", str(home)).exit_code == 0
+    with_wish(home)
     result = invoke("search", "--engine", ENGINE, *SYNTHETIC, "--home", str(home))
     assert result.exit_code == 2
     assert "agent resume SyntheticEngine" in result.stderr

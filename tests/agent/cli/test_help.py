@@ -76,6 +76,14 @@ def test_options_are_added_and_removed_on_purpose() -> None:
     assert options() == GOLDEN.read_text(encoding="utf-8").splitlines()
 
 
+def test_without_a_command_the_help_says_what_there_is(invoke: Callable[..., Result]) -> None:
+    """As it is, and not as one long line of an error."""
+    said = invoke()
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert said.stderr == invoke("--help").stdout
+    assert "Exit codes" in said.stderr
+
+
 def test_the_version_is_told(invoke: Callable[..., Result]) -> None:
     """A report of a fault begins with it."""
     assert invoke("--version").stdout.startswith("agent, version ")

@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 
 import agent.cli as command_line_package
-from tests.agent.cli.conftest import BUDGET
+from tests.agent.cli.conftest import BUDGET, with_wish
 from tests.support.command_line import ENGINE, SYNTHETIC, copied, environment, query
 
 Invoke = Callable[..., Result]
@@ -127,8 +127,9 @@ def test_an_unknown_study_names_the_nearest(invoke: Invoke, finished: Path) -> N
 def test_what_is_asked_for_is_queued_and_the_spent_budget_grows(invoke: Invoke, finished: Path, tmp_path: Path) -> None:
     """A user who insists on an assignment gets a launch for it."""
     home = copied(finished, tmp_path / "home")
-    text = printed(invoke("try", "draft_length=2", "expert_parallel=true", "--home", str(home)))
-    assert text.startswith("queued for SyntheticEngine: draft_length=2 expert_parallel=true")
+    words = with_wish(copied(finished, tmp_path / "tried"))
+    text = printed(invoke("try", *words, "--home", str(home)))
+    assert text.startswith(f"queued for SyntheticEngine: {' '.join(words)}")
     assert json.loads(printed(invoke("status", "--home", str(home), "--json")))["budget"] == BUDGET + 1
 
 

@@ -176,6 +176,13 @@ def dump(client: Any, study: str) -> dict[str, dict[str, Any]]:
     return shown
 
 
+def run_ids(client: Any, study: str) -> dict[str, str]:
+    """MLflow's own id of every run of a study, by trial."""
+    experiment = client.get_experiment_by_name(study)
+    runs = client.search_runs([experiment.experiment_id], max_results=1000)
+    return {run.data.tags.get("agent.trial", "study"): run.info.run_id for run in runs}
+
+
 def _dump_run(client: Any, run: Any, study: str) -> dict[str, Any]:
     parent = run.data.tags.get("mlflow.parentRunId")
     tags = {k: v for k, v in run.data.tags.items() if k not in ("agent.mirrored", "mlflow.parentRunId")}

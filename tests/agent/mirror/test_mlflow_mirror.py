@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from agent.mirror.client import log_batch
+from agent.mirror.values import milliseconds
 from agent.outcome import Outcome, OutcomeKind
-from tests.agent.mirror.samples import SECRET, dump, failed, in_flight, rich, snapshot, trial
+from tests.agent.mirror.samples import SECRET, START, dump, failed, in_flight, rich, run_ids, snapshot, trial
 
 
 @pytest.fixture(params=["file", "server"])
@@ -227,18 +229,34 @@ def test_a_closed_trial_costs_one_creation_one_upload_one_batch_one_close(store:
 
 
 def test_a_resumed_study_runs_again_and_keeps_its_runs(any_store: Any) -> None:
+    """Links to them stay good. The study's metrics have one point for each of its ends."""
     done = snapshot("resumed", (trial(0, study="resumed"),), best=0, gain=1.1)
     any_store.mirror().sync(done)
+    before = run_ids(any_store.client, "resumed")
     mirror = any_store.mirror()
     mirror.open_study(replace(done, status="running"))
     assert dump(any_store.client, "resumed")["study"]["info"][0] == "RUNNING"
     mirror.mirror_trial(trial(1, study="resumed"))
-    report = mirror.sync(replace(done, trials=(*done.trials, trial(1, study="resumed")), best=1, gain=1.2))
-    assert report.removed == 0
+    later = {"best": 1, "gain": 1.2, "ended_at": START + timedelta(hours=2)}
+    whole = replace(done, trials=(*done.trials, trial(1, study="resumed")), **later)  # type: ignore[arg-type]
+    assert mirror.sync(whole).removed == 0
+    assert run_ids(any_store.client, "resumed").items() >= before.items()
+    assert any_store.mirror().sync(whole).unchanged == 3
     shown = dump(any_store.client, "resumed")
     assert shown["study"]["tags"]["best.gain"] == "1.2000"
-    assert shown["study"]["metrics"]["gain"] == [(0, 1.2, shown["study"]["info"][2])]
+    ends = [milliseconds(START + timedelta(hours=hours)) for hours in (1, 2)]
+    assert shown["study"]["metrics"]["gain"] == [(1, 1.1, ends[0]), (2, 1.2, ends[1])]
+    parent = any_store.client.get_run(before["study"])
+    assert (parent.data.metrics["gain"], parent.info.lifecycle_stage) == (1.2, "active")
     assert all(run["parent_is_active"] for run in shown.values())
+
+
+def test_a_study_whose_figures_changed_without_a_launch_gets_a_new_run(store: Any) -> None:
+    """Its failures were judged again: MLflow can neither change nor remove a point, and shows the larger of two."""
+    done = snapshot("judged", (trial(0, study="judged"),), best=0, gain=1.2)
+    store.mirror().sync(done)
+    store.mirror().sync(replace(done, gain=1.1))
+    assert dump(store.client, "judged")["study"]["metrics"]["gain"] == [(1, 1.1, milliseconds(START) + 3_600_000)]
 
 
 def test_more_than_a_batch_of_settings_and_facts_is_mirrored(store: Any) -> None:

@@ -101,7 +101,7 @@ def test_the_study_carries_best_counts_and_documents(tmp_path: Path) -> None:
     assert run.tags["count.measured"] == "2"
     assert run.tags["count.probes"] == "1"
     assert run.tags["fact.packages.torch"] == "2.9"
-    assert run.params["best.draft_len"] == "2"
+    assert run.tags["best.draft_len"] == "2"
     assert run.params["spec.options.api_key"] == "***"
     assert {"dead_ends.json", "dead_ends.md", "dead_ends.html", "report.md"} < run.texts.keys()
     table = json.loads(run.texts["probes.json"])
@@ -111,7 +111,6 @@ def test_the_study_carries_best_counts_and_documents(tmp_path: Path) -> None:
 def test_a_running_study_has_no_verdict_in_params_or_metrics(tmp_path: Path) -> None:
     run = study_run_of(snapshot("s", (trial(0),), status="running", best=0, gain=1.1))
     assert (run.status, run.end_ms, run.metrics) == ("RUNNING", None, ())
-    assert not any(name.startswith("best.") for name in run.params)
     assert run.tags["best.trial"] == "0"
 
 

@@ -9,6 +9,7 @@ from agent.propose.history import History
 from agent.propose.improve import Improvement
 from agent.propose.order import Launches, propose
 from agent.store.trial import Kind, Trial, Work
+from runners import Rung
 from search_spaces import assignment_key, load_node
 from search_spaces.node_generator import generate
 from tests.support.modelled_study import ModelledStudy
@@ -80,9 +81,9 @@ def test_a_study_with_two_slots_never_runs_the_same_assignment_twice_at_once() -
     study = ModelledStudy(node=load_node("generated-small-1"), budget=16, slots=2)
 
     def check(history: History, proposal: object) -> None:
-        open_ = [trial.work.identity for trial in history.launches if not trial.is_closed]
+        open_ = [trial.work.key for trial in history.launches if not trial.is_closed]
         if isinstance(proposal, Launches):
-            assert not set(open_) & {work.identity for work in proposal.works}
+            assert not set(open_) & {work.key for work in proposal.works if work.rung is Rung.FULL}
             assert propose(replace(history), study._sampler) == proposal
 
     study.on_proposal = check

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
@@ -163,25 +165,45 @@ class {name}:
 """
 
 
+PARALLEL_STATE = """
+_WORLD = None
+
+def init_distributed_environment(world_size, rank, local_rank, backend):
+    global _WORLD
+    _WORLD = (world_size, local_rank, backend)
+"""
+
+
 def add_communicator(
     site: Path, module: str, name: str, *, disabled: bool = False, more: str = "", body: str = "pass"
 ) -> None:
-    """Let SGLang seem to be installed, with a communicator that sums with gloo."""
+    """Let SGLang seem to be installed, with a communicator that sums with gloo and the engine's world group."""
     folder = site / "sglang" / "srt" / "distributed" / "device_communicators"
     folder.mkdir(parents=True, exist_ok=True)
+    (folder.parent / "parallel_state.py").write_text(PARALLEL_STATE)
     text = COMMUNICATOR.format(name=name, disabled=disabled, more=more, body=body)
     (folder / f"{module}.py").write_text(text)
 
 
-def standalone(tmp_path: Path, requests: list[dict[str, Any]], site: Path) -> dict[str, dict[str, Any]]:
+def standalone(tmp_path: Path, requests: list[dict[str, Any]], site: Path, *options: str) -> dict[str, dict[str, Any]]:
     """Answer the requests with the server that is started as a plain file, from a folder with misleading names."""
+    done = run_standalone(tmp_path, requests, site, *options)
+    assert done.returncode == 0, done.stderr
+    answers = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
+    return {answer["id"]: answer for answer in answers}
+
+
+def run_standalone(
+    tmp_path: Path, requests: list[dict[str, Any]], site: Path, *options: str
+) -> subprocess.CompletedProcess[str]:
+    """Run that server to its end."""
     (tmp_path / "config.py").write_text("raise ImportError('not this one')\n")
     lines = [json.dumps({"log": str(tmp_path / f"{request['id']}.log")} | request) for request in requests]
     (tmp_path / "requests.jsonl").write_text("\n".join(lines) + "\n")
     program = REPOSITORY / "runners" / "torch_engine" / "standalone.py"
     files = ["--requests", str(tmp_path / "requests.jsonl"), "--results", str(tmp_path / "results.jsonl")]
-    done = subprocess.run(
-        [sys.executable, str(program), *files],
+    return subprocess.run(
+        [sys.executable, str(program), *files, *options],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": str(site)},
@@ -189,9 +211,18 @@ def standalone(tmp_path: Path, requests: list[dict[str, Any]], site: Path) -> di
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    answers = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
-    return {answer["id"]: answer for answer in answers}
+
+
+def find_with(word: str) -> list[int]:
+    """Return the processes whose command line holds a word."""
+    return [each.pid for each in psutil.process_iter() if word in _words_of(each)]
+
+
+def _words_of(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:  # gone meanwhile
+        return []
 
 
 def plan(*chain: str, rows: tuple[int, ...] = (1, 8)) -> dict[str, Any]:
@@ -252,18 +283,53 @@ def test_a_communicator_that_raises_is_a_failure_only_where_the_engine_lets_it(t
     assert not answers["raised"]["ok"] and "KeyError: 12" in answers["raised"]["error"]
 
 
-def test_an_import_that_touches_cuda_is_left_to_the_ranks(tmp_path: Path) -> None:
-    """A process that touched CUDA cannot fork ranks that use it: the server starts anew and goes on where it was."""
+def test_the_engine_s_world_group_is_there_before_its_communicators(tmp_path: Path) -> None:
+    """They ask for it (SGLang 0.5.16: which GPUs reach each other); an engine that makes it otherwise is not probed."""
+    site = tmp_path / "site"
+    asked = "from sglang.srt.distributed import parallel_state; assert parallel_state._WORLD == (2, rank, 'gloo')"
+    add_communicator(site, "custom_all_reduce", "CustomAllreduce", body=f"rank = dist.get_rank(); {asked}")
+    request = {"id": "asks", "plan": plan("sglang.custom", "gloo")}
+    answer = standalone(tmp_path, [request], site)["asks"]
+    assert answer["ok"] and answer["collective"] == "sglang.custom" and not answer["replaced"]
+
+    state = site / "sglang" / "srt" / "distributed" / "parallel_state.py"
+    state.write_text("def init_distributed_environment(settings): raise AssertionError\n")
+    (tmp_path / "results.jsonl").unlink()
+    answer = standalone(tmp_path, [request], site)["asks"]
+    assert not answer["ok"] and "world group of sglang" in answer["not_probed"] and "TypeError" in answer["not_probed"]
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_each_rank_imports_the_engine_for_itself_if_need_be_ahead_of_its_turn(tmp_path: Path, ahead: int) -> None:
+    """A process that imported an engine has touched CUDA, and cannot fork ranks that use it."""
     site = tmp_path / "site"
     add_communicator(site, "custom_all_reduce_v2", "CustomAllReduceV2")
     path = site / "sglang" / "srt" / "distributed" / "device_communicators" / "custom_all_reduce_v2.py"
-    touch = "import os, torch\ntorch.cuda.is_initialized = lambda: True\nprint('imported by', os.getpid())\n"
-    path.write_text(touch + path.read_text())
-    requests = [{"id": "bare", "plan": plan("gloo")}, {"id": "own", "plan": plan("sglang.custom_v2", "gloo")}]
-    answers = standalone(tmp_path, requests, site)
-    assert list(answers) == ["bare", "own"]
-    assert answers["bare"]["ok"] and answers["own"]["collective"] == "sglang.custom_v2"
-    assert (tmp_path / "own.log").read_text().count("imported by") == 2  # once in each rank
+    path.write_text(
+        "import os\nprint('imported by', os.getpid(), os.environ.get('OF'), flush=True)\n" + path.read_text()
+    )
+    own = [{"id": f"own{n}", "plan": plan("sglang.custom_v2", "gloo"), "env": {"OF": f"probe {n}"}} for n in range(3)]
+    answers = standalone(tmp_path, [*own, {"id": "bare", "plan": plan("gloo")}], site, "--ahead", str(ahead))
+    assert list(answers) == ["bare", "own0", "own1", "own2"]
+    assert answers["bare"]["ok"] and "imported" not in (tmp_path / "bare.log").read_text()
+    for number in range(3):
+        assert answers[f"own{number}"]["collective"] == "sglang.custom_v2"
+        importing = [line for line in (tmp_path / f"own{number}.log").read_text().splitlines() if "imported by" in line]
+        assert len(set(importing)) == 2 and all(line.endswith(f"probe {number}") for line in importing)
+
+
+def test_what_began_ahead_is_ended_with_the_server(tmp_path: Path) -> None:
+    """A probe whose ranks wait for their turn when the server is stopped: none of them is left."""
+    site = tmp_path / "site"
+    add_communicator(site, "custom_all_reduce_v2", "CustomAllReduceV2")
+    path = site / "sglang" / "srt" / "distributed" / "device_communicators" / "custom_all_reduce_v2.py"
+    stop = "import os, signal\nos.kill(os.getppid(), signal.SIGTERM)\nsignal.pause()\n"
+    path.write_text(stop + path.read_text())
+    slow = {"id": "slow", "argv": engine_flags(), "timeout_s": 60}
+    requests = [slow, {"id": "own", "plan": plan("sglang.custom_v2", "gloo"), "timeout_s": 60}]
+    done = run_standalone(tmp_path, requests, site, "--ahead", "1")
+    assert done.returncode == 128 + signal.SIGTERM
+    assert not find_with(str(tmp_path / "results.jsonl"))
 
 
 def test_a_communicator_that_is_built_otherwise_is_not_probed(tmp_path: Path) -> None:

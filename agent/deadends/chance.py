@@ -1,0 +1,151 @@
+"""How much likelier chance made the failures that a conjunction explains than the conjunction did.
+
+Failures of some reasons come and go. Their source may strike everywhere, or more often where some conditions hold, at a
+rate that nobody knows. A conjunction without a pass may then be luck: it has few launches, or it is what is left of the
+place where the source strikes once the few launches that passed there are taken out. So every place where a source may
+strike is weighed with all that was seen, passes included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from agent.deadends.evidence import Evidence, Failed
+from agent.deadends.prior import NEW_CAUSE, size_prior
+from agent.reasons import Policy
+
+CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.3, Policy.RETRY_ONCE: 1.0}
+"""How much likelier a source of failures that come and go is than a cause, for the same conditions."""
+NAMES_ITS_CAUSE = 0.2
+"""By how much chance is less likely where the message names a parameter."""
+EVERYWHERE = 0.3
+"""How likely a source strikes everywhere alike; for one place, it is as likely as a cause there."""
+SOMEWHERE_RATE, EVERYWHERE_RATE = (3.0, 6.0), (1.0, 19.0)
+"""What is known of its rate before anything was seen, as a beta distribution: about a third, or one in twenty."""
+
+Place = tuple[int, ...]
+"""Where a source strikes: conditions as the lexicon numbers them. Empty: everywhere."""
+OUT_OF_THE_QUESTION = -200.0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Failures that one further cause would explain."""
+
+    bits: int
+    log_prior: float
+    """Of there being such a cause."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Weighs chance against the causes of failures that look like one of them."""
+
+    failed: Failed
+    evidence: Evidence
+    certain: int
+    """Bits of the failures that look the same and certainly were chance."""
+
+    def odds(self, cause: Place, covered: int, others: Sequence[Group]) -> float:
+        """Return how much likelier chance made the covered failures than the cause did.
+
+        Args:
+            cause: Conditions that no pass satisfies, as the lexicon numbers them.
+            covered: Bits of the failures that look the same and that the cause explains.
+            others: Those that neither it nor any confirmed dead end explains.
+        """
+        usual = CHANCE[self.failed.failure.policy]
+        if usual == 0.0:
+            return 0.0
+        parts = [part for size in range(len(cause) + 1) for part in combinations(cause, size)]
+        by_chance = math.log(usual) + self._best(parts, covered, others)
+        by_cause = math.log(size_prior(cause)) + self._besides(parts, others, math.log(usual * NEW_CAUSE))
+        return self._named * math.exp(max(-50.0, min(50.0, by_chance - by_cause)))
+
+    def often(self, failures: int) -> tuple[int, float]:
+        """Return the bits of the failures where chance strikes most likely, and its rate there; all in vain: no bits.
+
+        Args:
+            failures: Bits of those that look the same and that no confirmed dead end explains.
+        """
+        if not self.certain:
+            return 0, 0.0
+        group = (Group(failures, OUT_OF_THE_QUESTION),)
+        place = max(((), *self._where_it_was_seen), key=lambda each: (self._log_of(each, 0, group), each))
+        (often, seldom), there = (SOMEWHERE_RATE if place else EVERYWHERE_RATE), failures & self._failures_at(place)
+        passed = self._passed_at(place) if place else self.evidence.reached(self.failed.failure.phase)
+        return there, (often + there.bit_count()) / (often + there.bit_count() + seldom + passed)
+
+    def odds_of_repeating(self, times: int) -> float:
+        """Return the same where nothing is known but that so many launches of the same conditions all failed."""
+        usual = CHANCE[self.failed.failure.policy]
+        return self._named * usual * math.exp(_log_likelihood(times, 0, SOMEWHERE_RATE))
+
+    @property
+    def _named(self) -> float:
+        return NAMES_ITS_CAUSE if self.failed.blames else 1.0
+
+    def _besides(self, parts: Iterable[Place], others: Sequence[Group], usual: float) -> float:
+        """Return how likely the other failures are beside the cause (its logarithm): by other causes, or by chance."""
+        causes = sum(group.log_prior for group in others)
+        return max(causes, usual + self._best(parts, 0, others)) if others else 0.0
+
+    def _best(self, parts: Iterable[Place], covered: int, others: Sequence[Group]) -> float:
+        """Return how likely chance makes just these failures where that fits best, times how likely it strikes there.
+
+        As a logarithm, compared with a single condition that is a cause.
+        """
+        return max(self._log_of(place, covered, others) for place in (*parts, *self._where_it_was_seen))
+
+    def _log_of(self, place: Place, covered: int, others: Sequence[Group]) -> float:
+        """Of a source that strikes at a place; what fails elsewhere has other causes, or is chance as well."""
+        failures = covered | sum(group.bits for group in others)
+        everywhere = self.evidence.reached(self.failed.failure.phase)
+        if not place:
+            return _log_of_everywhere(failures.bit_count(), everywhere) - math.log(NEW_CAUSE)
+        inside, passed = failures & self._failures_at(place), self._passed_at(place)
+        outside = _log_of_everywhere((failures & ~inside).bit_count(), everywhere - passed)
+        if not covered & ~inside:
+            outside = max(outside, sum(group.log_prior for group in others if group.bits & ~inside))
+        return math.log(size_prior(place)) + _log_likelihood(inside.bit_count(), passed, SOMEWHERE_RATE) + outside
+
+    @cached_property
+    def _where_it_was_seen(self) -> tuple[Place, ...]:
+        """Single conditions with which chance was seen."""
+        satisfying = self.evidence.reasons[self.failed.failure.reason].satisfying
+        return tuple((number,) for number, bits in satisfying.items() if bits & self.certain)
+
+    def _failures_at(self, place: Place) -> int:
+        satisfying = self.evidence.reasons[self.failed.failure.reason].satisfying
+        return _all(satisfying[number] for number in place)
+
+    def _passed_at(self, place: Place) -> int:
+        """Return how many launches came further where the conditions hold."""
+        passed = self.evidence.passed(self.failed.place, self.failed.failure.reason)
+        return _all(passed(number) for number in place).bit_count()
+
+
+def _all(bits: Iterable[int]) -> int:
+    found = -1
+    for each in bits:
+        found &= each
+    return found
+
+
+def _log_of_everywhere(failed: int, passed: int) -> float:
+    """Of a source that strikes everywhere alike, which nobody has to assume where nothing failed."""
+    return math.log(EVERYWHERE) + _log_likelihood(failed, passed, EVERYWHERE_RATE) if failed else 0.0
+
+
+def _log_likelihood(failed: int, passed: int, rate: tuple[float, float]) -> float:
+    """Return the logarithm of how likely just these of some launches fail, at a rate of which only this is known."""
+    often, seldom = rate
+    return _log_beta(often + failed, seldom + passed) - _log_beta(often, seldom)
+
+
+def _log_beta(first: float, second: float) -> float:
+    return math.lgamma(first) + math.lgamma(second) - math.lgamma(first + second)

@@ -1,0 +1,100 @@
+"""Chance against causes: what comes and goes must not look like a dead end."""
+
+from __future__ import annotations
+
+from agent.deadends.atlas import Atlas
+from agent.deadends.charter import chart
+from agent.outcome import Outcome, OutcomeKind
+from agent.reasons import Reason
+from runners import Phase, Rung
+from search_spaces import Assignment
+from tests.support.planted import FACTS, Planted, small_space
+from tests.support.strategies import numbered
+
+SPACE = small_space()
+PASSED = Outcome(kind=OutcomeKind.MEASURED, value=1.0)
+Row = tuple[Assignment, Rung, Outcome]
+
+
+def failed(reason: Reason = Reason.COLLECTIVE_TIMEOUT, phase: Phase = Phase.WARMUP) -> Outcome:
+    """Return a failure that blames nothing."""
+    failure = Planted((), reason).failure.model_copy(update={"phase": phase})
+    return Outcome(kind=OutcomeKind.FAILED, failure=failure)
+
+
+def row(outcome: Outcome, backend: str, draft: int, graph: int, expert: bool) -> Row:
+    """Return a launch and its outcome."""
+    return {"backend": backend, "draft": draft, "graph": graph, "expert": expert}, Rung.FULL, outcome
+
+
+def charted(rows: list[Row]) -> Atlas:
+    """Return the map of launches."""
+    return chart(numbered(rows), [], SPACE, FACTS)
+
+
+SIX_OF_SIX = [
+    row(failed(), "b", draft, graph, False) for draft, graph in ((0, 0), (1, 1), (2, 2), (3, 4), (0, 8), (1, 4))
+]
+ELSEWHERE = [
+    row(PASSED, backend, draft, graph, expert)
+    for backend in ("a", "c")
+    for draft, graph, expert in ((0, 8, False), (1, 0, True), (2, 1, False), (3, 2, True), (2, 4, False))
+]
+
+
+def test_what_one_pass_left_of_a_place_that_nearly_always_fails_is_not_believed() -> None:
+    """`backend = b` may come and go, and have passed but once, just where `expert` was on."""
+    atlas = charted([*ELSEWHERE, *SIX_OF_SIX, row(PASSED, "b", 2, 2, True)])
+    assert atlas.confirmed == ()
+    assert [str(found) for found in atlas.dead_ends] == ["backend = b ∧ expert = false"]
+
+
+def test_further_passes_beside_it_make_the_same_believed() -> None:
+    """A source that comes and goes would have struck there as well."""
+    beside = [row(PASSED, "b", draft, graph, True) for draft, graph in ((2, 2), (0, 0), (1, 8), (3, 1))]
+    assert [str(found) for found in charted([*ELSEWHERE, *SIX_OF_SIX, *beside]).confirmed] == [
+        "backend = b ∧ expert = false"
+    ]
+
+
+def test_the_parts_of_a_place_that_comes_and_goes_are_no_dead_ends() -> None:
+    """What failed twice here and twice there, beside as many passes, is one source and not several causes."""
+    rows = [
+        row(failed() if (draft + graph + expert) % 2 else PASSED, "b", draft, graph, expert)
+        for draft in (0, 1, 2, 3)
+        for graph in (0, 1, 2, 4)
+        for expert in (False, True)
+    ]
+    assert charted([*ELSEWHERE, *rows]).confirmed == ()
+
+
+def test_a_single_value_that_never_passed_is_believed_although_such_failures_come_and_go_elsewhere() -> None:
+    """Chance at its rate would not have hit every launch of it."""
+    again = [row(outcome, "a", 3, 0, True) for outcome in (failed(), PASSED)]
+    never = [
+        row(failed(), "d", draft, graph, expert)
+        for draft, graph, expert in (
+            (0, 0, False),
+            (1, 1, True),
+            (2, 2, False),
+            (3, 4, True),
+            (0, 8, True),
+            (1, 4, False),
+        )
+    ]
+    assert [str(found) for found in charted([*ELSEWHERE, *again, *never]).confirmed] == ["backend = d"]
+
+
+def test_what_struck_in_an_earlier_phase_has_a_cause_of_its_own() -> None:
+    """`backend = b` dies late; that it also dies early where `expert` is on takes nothing from that cause."""
+    late = [
+        row(failed(Reason.ASSERTION), "b", draft, graph, False) for draft, graph in ((0, 0), (1, 8), (2, 2), (3, 1))
+    ]
+    early = [
+        row(failed(Reason.ASSERTION, Phase.ALLOC_KV), backend, draft, graph, True)
+        for backend, draft, graph in (("b", 0, 8), ("b", 3, 0), ("a", 2, 4), ("c", 1, 1), ("d", 2, 0))
+    ]
+    others = [each for each in ELSEWHERE if not each[0]["expert"]]
+    found = {str(each): each.support for each in charted([*others, *late, *early]).confirmed}
+    assert set(found) == {"backend = b", "expert = true"}
+    assert set(found["expert = true"]) == {f"#{len(others) + len(late) + index}" for index in range(len(early))}
