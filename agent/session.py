@@ -114,10 +114,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     store.set_attribute(PAUSED, None)
     session_id = secrets.token_hex(16)
     begin_session(store, session_id)
-    if interrupted := close_orphans(store):
-        console.print(
-            f"{interrupted} trials of the previous agent were closed as interrupted; their work is queued again"
-        )
+    _close_orphans(store, console)
     if options.changed is not None:
         begin_epoch(store, options.changed.facts, options.changed.changes)
     mirror = make_mirror(options.tracking_uri, home)
@@ -163,6 +160,11 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
         heartbeat.close()
         with suppress(StorageError):  # it failed already, and that is what the user is told; our lease ends with us
             give_up_ownership(store, lease)
+
+
+def _close_orphans(store: StudyStore, console: Console) -> None:
+    if number := close_orphans(store):
+        console.print(f"{number} trials of the previous agent were closed as interrupted; their work is queued again")
 
 
 def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:

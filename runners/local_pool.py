@@ -32,7 +32,7 @@ class LadderPool(RayPool):
     def submit(self, requests: Sequence[TrialRequest], node: RayNode | None = None) -> Running:
         """Start a batch of requests of one rung and return at once."""
         if requests[0].rung is not Rung.RESOLVE:
-            return super().submit(requests, node)
+            return super().submit(requests) if node is None else super().submit(requests, node)
         if self._executor is None:  # not begun, or stopped since: Ray died and was started again
             self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resolve")
         future = self._executor.submit(_resolve, tuple(requests))
