@@ -191,7 +191,10 @@ def _study(found: Finding, cluster: Cluster, made: list[Namespace], budget: int,
     wait_until(lambda: _num_nodes(address, cluster) == len(made) + 1, PATIENCE_S)
     options = ("--budget", str(budget), "--option", "preset=tiny", "--device", "cpu", "--ray-address", address)
     search = cluster.start_agent("search", *options, "--home", str(home))
-    cookie, machine = wait_until(lambda: at_work(home, made), PATIENCE_S)
+    found_at_work = wait_until(lambda: at_work(home, made) or (search.poll() is not None and "ended"), PATIENCE_S)
+    if isinstance(found_at_work, str):
+        raise click.ClickException(f"the search ended before it launched anything: {search.communicate()[0]}")
+    cookie, machine = found_at_work
     ip("link", "set", machine.cable, "down")
     cut_at = time.monotonic()
     wait_until(lambda: _losses(home), PATIENCE_S)

@@ -33,7 +33,9 @@ def problems_of(home: Path, budget: int | None, *, is_serial: bool = True) -> li
     for study in (store.trials(), store.probes()):
         if [trial.number for trial in study] != list(range(len(study))):
             found.append(f"numbers have gaps: {[trial.number for trial in study]}")
-        identities = Counter((trial.study, trial.work.identity) for trial in study if trial.counts)
+        # Of what runs at the same time, several may turn out to run as the same: only what was asked for is unique.
+        names = (trial.work.identity if is_serial else trial.work.asked_identity for trial in study if trial.counts)
+        identities = Counter(names)
         found += [f"{identity} was closed {number} times" for identity, number in identities.items() if number > 1]
     found += [f"#{trial.number} has no evidence" for trial in counted if trial.record is None]
     return found + integrity_problems(home) + (other_proposals(store) if is_serial else [])
