@@ -154,8 +154,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
             is_mirrored = worker.close(FLUSH_S)
         if not is_mirrored and worker.missing:
             console.print(worker.missing, style="yellow")
-        experiment = mirror.experiment_id if is_mirrored else ""
-        return Ended(stop, store.manifest, history, is_mirrored, experiment, read_counts(store))
+        return _ended(stop, store, history, mirror if is_mirrored else None)
     finally:
         heartbeat.close()
         with suppress(StorageError):  # it failed already, and that is what the user is told; our lease ends with us
@@ -165,6 +164,12 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
 def _close_orphans(store: StudyStore, console: Console) -> None:
     if number := close_orphans(store):
         console.print(f"{number} trials of the previous agent were closed as interrupted; their work is queued again")
+
+
+def _ended(stop: Stop, store: StudyStore, history: History, mirror: MlflowMirror | None) -> Ended:
+    """Return how a session ended; `mirror` is None where it is not up to date."""
+    experiment = mirror.experiment_id if mirror is not None else ""
+    return Ended(stop, store.manifest, history, mirror is not None, experiment, read_counts(store))
 
 
 def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:

@@ -20,7 +20,7 @@ from agent.reasons import Policy
 
 CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.3, Policy.RETRY_ONCE: 1.0}
 """How much likelier a source of failures that come and go is than a cause, for the same conditions."""
-NAMES_ITS_CAUSE = 0.2
+NAMES_ITS_CAUSE = 0.1
 """By how much chance is less likely where the message names a parameter."""
 EVERYWHERE = 0.3
 """How likely a source strikes everywhere alike; for one place, it is as likely as a cause there."""

@@ -28,7 +28,7 @@ MOST_CAUSES = 12
 def candidates(history: History, suspicion: Suspicion, rung: Rung) -> Iterator[Assignment]:
     """Yield assignments worth a look at a rung, not in normal form and some of them more than once."""
     failed, causes = suspicion.failed.seen.assignment, likely_causes(suspicion)
-    known_to_work = _known_to_work(history)
+    known_to_work = _known_to_work(history, rung)
     contexts = _contexts(history, suspicion, causes, rung)
     for context in contexts[:CONTEXTS]:
         names: set[str] = set()
@@ -91,14 +91,15 @@ def _accused(accusations: list[tuple[Condition, float]], domain: Sequence[Scalar
     return sum(share * reach(condition, value, domain) for condition, share in accusations)
 
 
-def _known_to_work(history: History) -> dict[str, list[Scalar]]:
-    """Return the values of each parameter with which something worked, at any rung that can tell."""
+def _known_to_work(history: History, rung: Rung) -> dict[str, list[Scalar]]:
+    """Return the values of each parameter with which something worked at a rung or above it.
+
+    Any other value may be a cause of its own: a failure with it would raise a new question.
+    """
     found: dict[str, dict[str, Scalar]] = defaultdict(dict)
-    for trial in (*history.trials, *history.probes):
-        if trial.works:
-            is_probe = trial.work.rung is Rung.PROBE
-            for name in history.space.probe_parameters if is_probe else history.space.parameters:
-                found[name][repr(trial.work.resolved[name])] = trial.work.resolved[name]
+    for point in history.working_at(rung).values():
+        for name in history.space.probe_parameters if rung is Rung.PROBE else history.space.parameters:
+            found[name][repr(point[name])] = point[name]
     return {name: [values[key] for key in sorted(values)] for name, values in found.items()}
 
 

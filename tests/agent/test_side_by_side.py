@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -149,6 +150,9 @@ def test_two_trials_of_the_torch_engine_run_side_by_side_each_on_its_cores(tmp_p
     store = StudyStore(open_storage(url), url, "torch")
     slots = [trial.record.slot for trial in store.trials() if trial.record is not None]
     assert len(slots) == BUDGET_OF_STUDY and all(slot is not None and slot.cores for slot in slots)
+    asked = [sys.executable, "-m", "agent", "explain", "#0", "--json", "--home", str(home)]
+    told = json.loads(subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
+    assert slots[0] is not None and told["slot"] == slots[0].words()
     for one_slot, other_slot in itertools.combinations({slot for slot in slots if slot is not None}, 2):
         assert not set(one_slot.cores) & set(other_slot.cores)
 

@@ -16,6 +16,7 @@ from agent.reading import read_study
 from agent.store.study_store import StudyStore
 from agent.store.trial import Lease, Trial
 from agent.wishes import read_wishes
+from runners import Rung
 from runners.registry import make_runner
 
 
@@ -76,13 +77,15 @@ def other_proposals(store: StudyStore) -> list[str]:
 def _proposal(store: StudyStore, closed: Sequence[Trial], sampler: Sampler, owner: Lease | None) -> object:
     manifest = store.manifest
     trials = tuple(trial for trial in closed if trial.study == store.name)
-    probes = tuple(trial for trial in closed if trial.study != store.name)
-    atlas = chart(trials, probes, manifest.space, manifest.facts, manifest.inherited)
+    companion = tuple(trial for trial in closed if trial.study != store.name)
+    probes = tuple(trial for trial in companion if trial.work.rung is Rung.PROBE)
+    checks = tuple(trial for trial in companion if trial.work.rung is not Rung.PROBE)
+    atlas = chart(trials, companion, manifest.space, manifest.facts, manifest.inherited)
     whole = history_of(store, make_runner(manifest.settings.engine.engine), atlas, read_wishes(store))
     from dataclasses import replace
 
     # What stopped an agent does not stop the next one: the history is that of the agent which proposed.
-    return propose(replace(whole, trials=trials, probes=probes, owner=owner), sampler)
+    return propose(replace(whole, trials=trials, probes=probes, checks=checks, owner=owner), sampler)
 
 
 def _groups(trials: Sequence[Trial]) -> list[list[Trial]]:
