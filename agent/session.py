@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from agent.campaign import Campaign
+from agent.cluster_study import fleet_of
 from agent.epochs import begin_epoch
 from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, StorageError
 from agent.heartbeat import Heartbeat
@@ -112,10 +113,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     lease = take_ownership(store, take_over=options.take_over, tell=console.print)
     store.set_attribute(PAUSED, None)
     begin_session(store, session_id := secrets.token_hex(16))
-    if interrupted := close_orphans(store):
-        console.print(
-            f"{interrupted} trials of the previous agent were closed as interrupted; their work is queued again"
-        )
+    _close_orphans(store, console)
     if options.changed is not None:
         begin_epoch(store, options.changed.facts, options.changed.changes)
     mirror = make_mirror(options.tracking_uri, home)
@@ -138,6 +136,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 observers=(),
                 interruption=interruption,
                 slots=options.slots,
+                fleet=fleet_of(store, pool, options, console.print),
                 deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
                 lost_to=heartbeat.taker,
                 tell=lambda words: console.print(words, style="yellow", soft_wrap=True),
@@ -159,6 +158,11 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
         heartbeat.close()
         with suppress(StorageError):  # it failed already, and that is what the user is told; our lease ends with us
             give_up_ownership(store, lease)
+
+
+def _close_orphans(store: StudyStore, console: Console) -> None:
+    if number := close_orphans(store):
+        console.print(f"{number} trials of the previous agent were closed as interrupted; their work is queued again")
 
 
 def _ended(stop: Stop, store: StudyStore, history: History, mirror: MlflowMirror | None) -> Ended:
@@ -210,7 +214,8 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: 
     try:
         with console.status("starting Ray"):
             pool.start()
-        pool.require(settings)
+        if options.ray_address is None:
+            pool.require(settings)
     except PoolError as error:
         pool.stop()
         raise NodeUnusableError(str(error)) from error

@@ -20,8 +20,11 @@ from runners import Rung
 from runners.registry import make_runner
 
 
-def problems_of(home: Path, budget: int | None) -> list[str]:
-    """Return what is wrong with a study that is over: lost, doubled or open trials, another budget, other proposals."""
+def problems_of(home: Path, budget: int | None, *, is_serial: bool = True) -> list[str]:
+    """Return what is wrong with a study that is over: lost, doubled or open trials, another budget, other proposals.
+
+    What is proposed while others run hangs on when those end: only a study of one slot is asked for its proposals.
+    """
     store = read_study(Home.find(str(home)), None, None).store
     trials = (*store.trials(), *store.probes())
     counted = [trial for trial in store.trials() if trial.counts]
@@ -31,10 +34,12 @@ def problems_of(home: Path, budget: int | None) -> list[str]:
     for study in (store.trials(), store.probes()):
         if [trial.number for trial in study] != list(range(len(study))):
             found.append(f"numbers have gaps: {[trial.number for trial in study]}")
-        identities = Counter((trial.study, trial.work.identity) for trial in study if trial.counts)
+        # Of what runs at the same time, several may turn out to run as the same: only what was asked for is unique.
+        names = (trial.work.identity if is_serial else trial.work.asked_identity for trial in study if trial.counts)
+        identities = Counter(names)
         found += [f"{identity} was closed {number} times" for identity, number in identities.items() if number > 1]
     found += [f"#{trial.number} has no evidence" for trial in counted if trial.record is None]
-    return found + integrity_problems(home) + other_proposals(store)
+    return found + integrity_problems(home) + (other_proposals(store) if is_serial else [])
 
 
 def integrity_problems(home: Path) -> list[str]:
