@@ -111,8 +111,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     environment = dict(os.environ)
     lease = take_ownership(store, take_over=options.take_over, tell=console.print)
     store.set_attribute(PAUSED, None)
-    session_id = secrets.token_hex(16)
-    begin_session(store, session_id)
+    begin_session(store, session_id := secrets.token_hex(16))
     if interrupted := close_orphans(store):
         console.print(
             f"{interrupted} trials of the previous agent were closed as interrupted; their work is queued again"

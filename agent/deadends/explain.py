@@ -99,6 +99,8 @@ def _possible(failed: Failed, evidence: Evidence, unexplained: int, often: Often
 def _all_weighed(failed: Failed, evidence: Evidence, unexplained: int, often: Often) -> list[Weighed]:
     alive = Alive(failed, evidence)
     counted = _families(alive.small, failed, evidence, unexplained, often)
+    if failed.blames:
+        counted += _families(alive.with_named(), failed, evidence, unexplained, often)
     if max((support for _, support, _ in counted), default=0) < PLENTY:
         counted += _families(alive.triples(), failed, evidence, unexplained, often)
     counted = counted or [(conditions, 1, 0) for conditions in _everything(failed, evidence)]
@@ -179,6 +181,6 @@ def _blame_factor(blames: frozenset[str], names: set[str]) -> float:
 
 def _with_company(conditions: tuple[int, ...], failed: Failed, evidence: Evidence) -> list[tuple[int, ...]]:
     """Return the conjunctions of three around the best of two: what all its failures had in common may belong to it."""
-    named = {evidence.lexicon.parameter(number) for number in conditions}
+    named = failed.blames | {evidence.lexicon.parameter(number) for number in conditions}
     others = zip(failed.seen.visible, failed.conditions, strict=True)
     return [(*conditions, number) for name, group in others if name not in named for number in group]
