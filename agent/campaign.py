@@ -6,7 +6,6 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from agent.clean_evidence import clean_outcome, clean_record, launch_secrets
 from agent.deadends.atlas import Atlas
@@ -14,10 +13,14 @@ from agent.deadends.charter import Charter
 from agent.deadends.refutations import with_refutations
 from agent.disk import disk_problem
 from agent.effects import observed_work, of_active_parameters
+from agent.errors import NodeUnusableError
+from agent.fleet import Fleet
 from agent.home import Home
 from agent.interruption import Interruption
-from agent.judge import baselines_of, judge, lost_task
+from agent.judge import baselines_of, judge, lost_node, lost_task
+from agent.observer import Observer
 from agent.outcome import Outcome, OutcomeKind
+from agent.places import Places
 from agent.private_files import check_own
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
@@ -34,6 +37,7 @@ from agent.store.trial import Kind, Lease, Trial, Work
 from agent.study_rules import rules_of
 from agent.wishes import Wishes, read_counts, read_wishes
 from runners import Measurement, Rung, Runner, RunRecord, TrialRequest
+from runners.ray_nodes import RayNode
 from runners.ray_pool import Lost, PoolError, RayPool, Running
 
 POLL_S = 0.2
@@ -44,19 +48,6 @@ RAY_LIVES = 3
 """Times in a row, without a trial in between, that a local Ray which died is replaced."""
 CANCEL_S = 15.0
 """How long a running trial may take to clean up after itself when it is interrupted."""
-
-
-class Observer(Protocol):
-    """Who is told what happens: the live view and the mirror. None of them may steer."""
-
-    def trials_opened(self, trials: Sequence[Trial]) -> None:
-        """Trials were stored as running and handed out."""
-
-    def trial_closed(self, trial: Trial, history: History) -> None:
-        """A trial was closed; `history` is the study with it."""
-
-    def tick(self) -> None:
-        """Called a few times a second while waiting."""
 
 
 @dataclass
@@ -72,7 +63,9 @@ class Campaign:
     observers: Sequence[Observer]
     interruption: Interruption
     slots: int = 1
-    """Trials (or batches of probes) at the same time."""
+    """Trials (or batches of probes) at the same time on one node."""
+    fleet: Fleet | None = None
+    """The nodes of somebody's cluster; None where the only node is this one."""
     deadline: float | None = None
     """Value of the monotonic clock after which nothing new is started."""
     lost_to: Callable[[], str | None] = lambda: None
@@ -91,6 +84,7 @@ class Campaign:
         self._savings = Savings(read_counts(self.store))
         self._history: tuple[tuple[int, Wishes], History] | None = None
         self._ray_deaths = 0
+        self._places = Places(self.pool, self.slots, self.fleet)
         self._folder = self.home.artifact_dir(self.store.name, "")
         self._quarantine: str | None = None
         """What a launch left behind that its clean-up could not remove: whatever ran beside it would not be itself."""
@@ -107,6 +101,8 @@ class Campaign:
                 return Stop(f"{problem}. Make room, then resume", resumable=True, storage_failed=True)
             if (daemon := self.pool.dead_daemon) is not None and (stop := self._replace_ray(daemon)) is not None:
                 return stop
+            if (problem := self._places.look(is_idle=not self.in_flight)) is not None:
+                return Stop(problem, resumable=True, node_unusable=True)
             if self._quarantine is not None and not self.in_flight:
                 return Stop(self._quarantine, resumable=True, node_unusable=True)
             if self.deadline is not None and time.monotonic() > self.deadline and not self.in_flight:
@@ -146,7 +142,7 @@ class Campaign:
 
     def _fresh_history(self) -> History:
         found = history_of(self.store, self.runner, self.atlas(), self._wishes)
-        return replace(found, ruled_out=self._charter.ruled_out, owner=self.lease)
+        return replace(found, ruled_out=self._charter.ruled_out, owner=self.lease, memo=self._sampler.memo)
 
     def atlas(self) -> Atlas:
         """Return the map as the closed trials have it."""
@@ -182,15 +178,19 @@ class Campaign:
         if self._ray_deaths > RAY_LIVES:
             return Stop(f"Ray's {daemon} died {self._ray_deaths} times in a row", resumable=True, node_unusable=True)
         try:
-            self.pool.restart()
-        except PoolError as error:
+            self._places.restart()
+        except (PoolError, NodeUnusableError) as error:
             return Stop(str(error), resumable=True, node_unusable=True)
         return None
 
     def _may_start(self) -> bool:
         in_time = self.deadline is None or time.monotonic() <= self.deadline
-        has_room = self.pool.has_room(len(self.in_flight), self.slots) and not self._wishes.is_paused
+        has_room = self._places.has_room(self._running) and not self._wishes.is_paused
         return in_time and has_room and self._quarantine is None and (not self.in_flight or self._can_write())
+
+    @property
+    def _running(self) -> list[Running]:
+        return [running for running, _ in self.in_flight]
 
     def _can_write(self) -> bool:
         return disk_problem(self._folder) is None
@@ -198,7 +198,7 @@ class Campaign:
     def _start(self, works: Sequence[Work]) -> None:
         cookie, history = secrets.token_hex(16), self.history()
         trials = tuple(self._open(work, cookie) for work in works)
-        self.in_flight.append((self.pool.submit(self._requests(trials, history)), trials))
+        self.in_flight.append((self._places.submit(self._requests(trials, history), self._running), trials))
         for observer in self.observers:
             observer.trials_opened(trials)
 
@@ -218,23 +218,24 @@ class Campaign:
         return self.store.open_trial(work, cookie, self.lease, str(folder))
 
     def _wait(self) -> None:
-        ended = self.pool.wait([running for running, _ in self.in_flight], POLL_S)
+        ended = self._places.wait(self._running, POLL_S)
         for running, trials in list(self.in_flight):
-            if running in ended:
-                result = self.pool.result(running)
-                if isinstance(result, Lost) and self.pool.dead_daemon is not None:
-                    break  # no fault of this work
+            result = self._places.result(running, has_ended=running in ended)
+            if isinstance(result, Lost) and self.pool.dead_daemon is not None:
+                break  # no fault of this work
+            if result is not None:
                 self.in_flight.remove((running, trials))
-                self._take(trials, result)
+                self._take(trials, result, running.node)
         for observer in self.observers:
             observer.tick()
 
-    def _take(self, trials: Sequence[Trial], result: list[RunRecord] | Lost) -> None:
+    def _take(self, trials: Sequence[Trial], result: list[RunRecord] | Lost, node: RayNode | None = None) -> None:
         if isinstance(result, Lost):
             end_launch(trials)
             for trial in trials:
                 why = redact_text(result.why, self._secrets)
-                self._close(trial, lost_task(why) if self._can_write() else self._without_disk(), None)
+                outcome = lost_node(why) if result.is_node_lost else lost_task(why)
+                self._close(trial, outcome if self._can_write() else self._without_disk(), None)
             return
         for trial, record in zip(trials, result, strict=True):
             space, facts = self.store.manifest.space, self.store.manifest.facts
@@ -250,13 +251,15 @@ class Campaign:
             ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
             self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
             if not record.leftovers.is_clean:
-                self._set_aside(trial, record)
+                self._set_aside(trial, record, node)
 
-    def _set_aside(self, trial: Trial, record: RunRecord) -> None:
+    def _set_aside(self, trial: Trial, record: RunRecord, node: RayNode | None) -> None:
+        if self._places.set_aside(node, why := quarantine_message(trial, record)):
+            return
         if self.pool.goes_on_without_a_slot():
             self.tell(slot_message(trial, record))
         else:
-            self._quarantine = quarantine_message(trial, record)
+            self._quarantine = why
 
     def _without_disk(self) -> Outcome:
         """Whatever a launch looks like that could not write: it says nothing, and is made again."""
@@ -287,7 +290,7 @@ def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes, 
         trials=store.trials_of(number),
         probes=tuple(each for each in store.probes_of(number) if each.work.rung is Rung.PROBE),
         checks=tuple(each for each in store.probes_of(number) if each.work.rung is not Rung.PROBE),
-        earlier=sum(trial.counts and trial.epoch < number for trial in store.trials()),
+        earlier=sum(trial.counts and trial.epoch < number for trial in store.trials()) if number else 0,
         atlas=atlas,
         budget=wishes.budget,
         asked=wishes.asked,

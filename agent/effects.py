@@ -58,13 +58,22 @@ def silent_rewrites(trials: Iterable[Trial], space: SearchSpace) -> Rewrites:
     found: dict[tuple[str, Scalar], EffectProof] = {}
     kept: set[tuple[str, Scalar]] = set()
     for trial in trials:
-        for proof in trial.record.effects if trial.record else ():
-            key = (proof.parameter, proof.requested)
-            if proof.effective == proof.requested:
-                kept.add(key)
-            elif _is_in_space(proof, space):
-                found[key] = proof
+        found |= replaced_in(trial, space)
+        kept |= taken_in(trial)
     return {key: proof for key, proof in found.items() if key not in kept}
+
+
+def replaced_in(trial: Trial, space: SearchSpace) -> dict[tuple[str, Scalar], EffectProof]:
+    """Return (parameter, requested value) → proof of everything that one trial showed to be replaced."""
+    proofs = trial.record.effects if trial.record else ()
+    others = (proof for proof in proofs if proof.effective != proof.requested and _is_in_space(proof, space))
+    return {(proof.parameter, proof.requested): proof for proof in others}
+
+
+def taken_in(trial: Trial) -> set[tuple[str, Scalar]]:
+    """Return (parameter, requested value) of everything that took effect in one trial."""
+    proofs = trial.record.effects if trial.record else ()
+    return {(proof.parameter, proof.requested) for proof in proofs if proof.effective == proof.requested}
 
 
 def contradictions(trial: Trial) -> tuple[Rewrite, ...]:

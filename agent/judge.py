@@ -89,14 +89,25 @@ def lost_task(why: str) -> Outcome:
     return _harness_failure(why, Phase.SPAWN)
 
 
-def _harness_failure(why: str, phase: Phase) -> Outcome:
+def lost_node(why: str) -> Outcome:
+    """Return the outcome of a trial whose node left the cluster: nobody's fault, and queued again."""
+    cure = "The work is launched again on another node. A node that keeps leaving needs a look at its own logs."
+    return _harness_failure(why, Phase.SPAWN, Reason.NODE_LOST, cure)
+
+
+def _harness_failure(
+    why: str,
+    phase: Phase,
+    reason: Reason = Reason.BENCHMARK_ERROR,
+    cure: str = "Look at Ray's own logs; the work is launched again by itself.",
+) -> Outcome:
     failure = Failure(
-        reason=Reason.BENCHMARK_ERROR,
+        reason=reason,
         rule="none",
         confidence=1.0,
         phase=phase,
-        policy=REASONS[Reason.BENCHMARK_ERROR].policy,
-        cure="Look at Ray's own logs; the work is launched again by itself.",
+        policy=REASONS[reason].policy,
+        cure=cure,
     )
     return Outcome(kind=OutcomeKind.INTERRUPTED, failure=failure, note=why)
 

@@ -36,6 +36,7 @@ class Reason(StrEnum):
     BENCHMARK_ERROR = "benchmark_error"
     DRIVER_OR_HARDWARE = "driver_or_hardware"
     UNKNOWN = "unknown"
+    NODE_LOST = "node_lost"
 
 
 class Policy(StrEnum):
@@ -53,6 +54,10 @@ class Policy(StrEnum):
     """No parameter is to blame: the study stops cleanly and can be resumed."""
     RECORD_ONLY = "record_only"
     """Launched once more, then only recorded: never generalised."""
+
+
+TWICE = frozenset({Policy.CONFIRM_ONCE, Policy.RETRY_ONCE, Policy.RECORD_ONLY})
+"""Policies that ask for a second launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +179,7 @@ _ROWS = (
     ReasonRow(Reason.BENCHMARK_ERROR, Policy.RETRY_OURS, "The load client or the harness failed, not the engine.", ()),
     ReasonRow(Reason.DRIVER_OR_HARDWARE, Policy.STOP_STUDY, "The driver or a GPU is broken.", ()),
     ReasonRow(Reason.UNKNOWN, Policy.RECORD_ONLY, "No rule recognises the evidence; the next rule to write.", ()),
+    ReasonRow(Reason.NODE_LOST, Policy.RETRY_OURS, "The node left the cluster: killed, shut down, or cut off.", ()),
 )
 
 REASONS: dict[Reason, ReasonRow] = {row.reason: row for row in _ROWS}

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from agent.campaign import Campaign
+from agent.cluster_study import fleet_of
 from agent.epochs import begin_epoch
 from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, StorageError
 from agent.heartbeat import Heartbeat
@@ -111,12 +112,8 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
     environment = dict(os.environ)
     lease = take_ownership(store, take_over=options.take_over, tell=console.print)
     store.set_attribute(PAUSED, None)
-    session_id = secrets.token_hex(16)
-    begin_session(store, session_id)
-    if interrupted := close_orphans(store):
-        console.print(
-            f"{interrupted} trials of the previous agent were closed as interrupted; their work is queued again"
-        )
+    begin_session(store, session_id := secrets.token_hex(16))
+    _close_orphans(store, console)
     if options.changed is not None:
         begin_epoch(store, options.changed.facts, options.changed.changes)
     mirror = make_mirror(options.tracking_uri, home)
@@ -139,6 +136,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
                 observers=(),
                 interruption=interruption,
                 slots=options.slots,
+                fleet=fleet_of(store, pool, options, console.print),
                 deadline=None if options.time_budget_s is None else time.monotonic() + options.time_budget_s,
                 lost_to=heartbeat.taker,
                 tell=lambda words: console.print(words, style="yellow", soft_wrap=True),
@@ -155,12 +153,22 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
             is_mirrored = worker.close(FLUSH_S)
         if not is_mirrored and worker.missing:
             console.print(worker.missing, style="yellow")
-        experiment = mirror.experiment_id if is_mirrored else ""
-        return Ended(stop, store.manifest, history, is_mirrored, experiment, read_counts(store))
+        return _ended(stop, store, history, mirror if is_mirrored else None)
     finally:
         heartbeat.close()
         with suppress(StorageError):  # it failed already, and that is what the user is told; our lease ends with us
             give_up_ownership(store, lease)
+
+
+def _close_orphans(store: StudyStore, console: Console) -> None:
+    if number := close_orphans(store):
+        console.print(f"{number} trials of the previous agent were closed as interrupted; their work is queued again")
+
+
+def _ended(stop: Stop, store: StudyStore, history: History, mirror: MlflowMirror | None) -> Ended:
+    """Return how a session ended; `mirror` is None where it is not up to date."""
+    experiment = mirror.experiment_id if mirror is not None else ""
+    return Ended(stop, store.manifest, history, mirror is not None, experiment, read_counts(store))
 
 
 def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:
@@ -206,7 +214,8 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: 
     try:
         with console.status("starting Ray"):
             pool.start()
-        pool.require(settings)
+        if options.ray_address is None:
+            pool.require(settings)
     except PoolError as error:
         pool.stop()
         raise NodeUnusableError(str(error)) from error

@@ -99,6 +99,9 @@ class StudySpec(Frozen):
     storage: str | None = None
     tracking_uri: str | None = None
     ray_address: str | None = None
+    like_node: str | None = None
+    """Host name or address of a node of the cluster: the study is of it and of those like it. By default, of the alike
+    nodes with the most GPUs together."""
     inherit: bool = True
     """Whether the study starts from the dead ends of the earlier studies of its storage."""
     trials_per_node: int = Field(default=1, ge=1, le=MOST_RANKS)

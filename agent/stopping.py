@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from agent.propose import sums
 from agent.propose.history import History
 from agent.spread import Spread, pooled, spread_of
 from agent.store.trial import Kind, Work
@@ -74,10 +75,12 @@ def margin(spread: Spread, launches: int) -> float:
 
 def bar(history: History, spread: Spread) -> Bar:
     """Return the objective below which a launch is clearly slower than some assignment that was measured."""
-    bars = []
+    best: dict[int, float] = {}  # of those with as many launches, only the best can set the bar
     for values in history.values.values():
-        middle, gap = math.fsum(math.log(value) for value in values) / len(values), margin(spread, len(values))
-        bars.append(Bar(math.exp(middle - gap), gap))
+        middle = math.fsum(math.log(value) for value in values) / len(values)
+        best[len(values)] = max(middle, best.get(len(values), -math.inf))
+    gaps = {number: margin(spread, number) for number in best}
+    bars = (Bar(math.exp(middle - gaps[number]), gaps[number]) for number, middle in best.items())
     return max(bars, key=lambda each: each.below)
 
 
@@ -99,11 +102,7 @@ def _asked(history: History) -> list[object]:
 
 def _hopes(history: History) -> dict[int, float]:
     """Return, for each level of the objective, more than any launch reached there; nothing where none was measured."""
-    best: dict[int, float] = {}
-    for trial in history.trials:
-        measurement = trial.record.measurement if trial.is_measured and trial.record else None
-        for level in measurement.levels if measurement else ():
-            best[level.concurrency] = max(best.get(level.concurrency, 0.0), level.output_tok_per_s)
+    best = sums.best_rates(history)
     only = history.settings.goals[0].level
     wanted = history.settings.workload.levels if only is None else (only,)
     return {level: HOPE * best[level] for level in wanted} if all(best.get(level) for level in wanted) else {}

@@ -6,12 +6,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.asked_space import asked_space
 from agent.asked_workload import asked_goals, asked_workload
 from agent.classify.user_rules import UserRule
+from agent.cluster import ClusterView
+from agent.cluster_study import asked_cluster
 from agent.deadends.dead_end import DeadEndState
 from agent.environment import collected_facts, file_facts
 from agent.errors import NodeUnusableError, UsageError
@@ -37,7 +40,7 @@ from agent.study_names import free_name, named
 from agent.study_rules import asked_rules, store_rules
 from agent.wishes import read_wishes
 from runners import EngineSettings
-from runners.ray_pool import address_problem
+from runners.ray_address import address_problem
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -59,6 +62,8 @@ class Plan:
     """What the installed engine was found to be, for studies of a server."""
     rules: tuple[UserRule, ...] = ()
     """Rules of the user's own."""
+    cluster: ClusterView | None = None
+    """The nodes of somebody's cluster that the study is of, and those that it leaves out."""
 
     @property
     def session(self) -> SessionOptions:
@@ -87,7 +92,8 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     space = asked_space(spec, whole, server)
     home.check()
     _check_addresses(spec)
-    facts = modelled[0].facts if modelled else node_facts(spec, server)
+    cluster = asked_cluster(spec, server, partial(study_facts, spec, server=server))
+    facts = modelled[0].facts if modelled else cluster.taken.facts if cluster else node_facts(spec, server)
     engine = engine_settings(spec, facts, server, modelled[1] if modelled else None)
     if not modelled and not spec.accept_interference and spec.ray_address is None:
         check_parallel(home, spec.trials_per_node, facts, ranks_of_study(space, engine))
@@ -106,10 +112,10 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
         **asked_rungs(spec, engine),
         stop_early=spec.stop_early,
     )
-    facts = {**facts, **file_facts(engine.model_dump())}
+    facts = {**file_facts(engine.model_dump()), **facts}
     stated = None if spec.launch_noise is None else asserted(spec.launch_noise)
     manifest = Manifest(settings=settings, space=space, facts=facts, created_at=datetime.now(UTC), spread=stated)
-    return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server, rules)
+    return Plan(spec, manifest, spec.storage or home.storage_url, _tracking_uri(spec, home), server, rules, cluster)
 
 
 def start(plan: Plan, home: Home, console: Console) -> Ended:
@@ -176,7 +182,11 @@ def node_facts(spec: StudySpec, server: Server | None = None) -> dict[str, objec
 
     Software and model are those of the server's own environment, where there is one.
     """
-    facts = collected_facts(server.paths if server else ())
+    return study_facts(spec, collected_facts(server.paths if server else ()), server)
+
+
+def study_facts(spec: StudySpec, facts: Mapping[str, object], server: Server | None) -> dict[str, object]:
+    """Return the facts of a node with what a study adds to them: device, number of ranks, engine, model."""
     num_gpus = int(str(facts.get("gpu_count") or 0))
     device = spec.device or ("cuda" if num_gpus else "cpu")
     if device == "cuda" and not num_gpus:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from runners.contract import Rung, RunRecord, TrialRequest
+from runners.ray_nodes import RayNode
 from runners.ray_pool import Lost, RayPool, Running
 from runners.registry import make_runner
 from runners.resolve_rung import close_resolvers
@@ -28,10 +29,10 @@ class LadderPool(RayPool):
         self._executor: ThreadPoolExecutor | None = None
         self._asked: dict[int, Future[list[RunRecord]]] = {}
 
-    def submit(self, requests: Sequence[TrialRequest]) -> Running:
+    def submit(self, requests: Sequence[TrialRequest], node: RayNode | None = None) -> Running:
         """Start a batch of requests of one rung and return at once."""
         if requests[0].rung is not Rung.RESOLVE:
-            return super().submit(requests)
+            return super().submit(requests) if node is None else super().submit(requests, node)
         if self._executor is None:  # not begun, or stopped since: Ray died and was started again
             self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resolve")
         future = self._executor.submit(_resolve, tuple(requests))

@@ -6,25 +6,28 @@ to them runs code here: a local Ray asks for a token that is drawn for this proc
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import secrets
-import signal
-import socket
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
 
 from runners.artifact_return import Returned, at_hand, mark, packed, unpacked
 from runners.contract import EngineSettings, RunRecord, TrialRequest
 from runners.engine_dialects.node import ranks_of
+from runners.pool_answers import Lost as Lost
+from runners.pool_answers import PoolError as PoolError
+from runners.pool_answers import Running as Running
+from runners.pool_answers import loss_of
+from runners.ray_address import NAMED_ADDRESSES, HeadWatch, address_problem
 from runners.ray_daemons import RayDaemons, start_watched
+from runners.ray_nodes import NodeQuestion, RayNode, facts_here, living
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
+from runners.signal_handlers import handlers_kept
 from runners.slot_binding import bound
 from runners.slots import slot_here
 
@@ -36,29 +39,7 @@ QUIET = {
 }
 AUTH_MODE, AUTH_TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
 """Source: Ray 2.60 _private/authentication; earlier versions without tokens do not read them."""
-NAMED_ADDRESSES = ("auto", "local")
-CONNECT_S = 3.0
 OBJECT_STORE_BYTES = 80 * 2**20  # the smallest Ray accepts: only small JSON texts go through it
-
-
-class PoolError(RuntimeError):
-    """Ray cannot be started or reached, or lacks the resources; the text says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A batch of requests that is being worked on."""
-
-    reference: Any
-    """What the batch is waited for with: a Ray object, or whatever another pool has."""
-    requests: tuple[TrialRequest, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The task is gone without an answer: a killed worker, a lost node, or a fault of our own."""
-
-    why: str
 
 
 class RayPool:
@@ -85,6 +66,7 @@ class RayPool:
         self._folder: SessionFolder | None = None
         self._before: dict[str, str | None] = {}
         self._daemons: RayDaemons | None = None
+        self._head: HeadWatch | None = None
 
     def start(self) -> None:
         """Start a local Ray, or connect to the one at the address.
@@ -104,21 +86,27 @@ class RayPool:
         # Said once by Ray at every start, about a default that we want.
         logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
         try:
-            with _handlers_kept(), self._watched():
+            with handlers_kept(), self._watched():
                 ray.init(**self._arguments())
         except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
             self._remove_folder()
             where = f"Ray at {self._address}" if self._address else "a local Ray"
             raise PoolError(f"cannot start {where}: {str(error).splitlines()[0]}") from error
-        self._daemons = RayDaemons() if self._address is None else None
+        if self._address is None:
+            self._daemons = RayDaemons()
+        else:
+            is_named = self._address in NAMED_ADDRESSES
+            self._head = HeadWatch(ray.get_runtime_context().gcs_address if is_named else self._address)
 
     def _watched(self) -> AbstractContextManager[None]:
         return nullcontext() if self._address or self._lost is None else start_watched(self._lost)
 
     @property
     def dead_daemon(self) -> str | None:
-        """Name of a daemon of our own local Ray that died; nothing runs there any more. None while all is well."""
-        return None if self._daemons is None else self._daemons.dead()
+        """Name of what died without which there is no Ray: a daemon of our own, or a cluster's head; None: nothing."""
+        if self._daemons is not None:
+            return self._daemons.dead()
+        return "head" if self._head is not None and self._head.is_gone() else None
 
     def restart(self) -> None:
         """Put a new local Ray in the place of one that died. What ran there is lost.
@@ -135,6 +123,7 @@ class RayPool:
             return {"address": self._address, **quiet}
         self._folder = SessionFolder("agent-ray-")
         return {
+            "address": "local",  # whatever RAY_ADDRESS says: that is somebody's cluster
             "include_dashboard": False,
             "num_cpus": self._num_cpus,
             "object_store_memory": OBJECT_STORE_BYTES,
@@ -163,8 +152,8 @@ class RayPool:
         """Return whether trials may go on after one left something behind: not where it had all of the node."""
         return False
 
-    def submit(self, requests: Sequence[TrialRequest]) -> Running:
-        """Start a batch of requests of one rung as one task and return at once."""
+    def submit(self, requests: Sequence[TrialRequest], node: RayNode | None = None) -> Running:
+        """Start a batch of requests of one rung as one task and return at once; on a node, where one is named."""
         import ray
 
         if self._task is None:
@@ -172,8 +161,39 @@ class RayPool:
         for request in requests:
             mark(request)
         ranks = max(ranks_of(request.assignment, request.settings) for request in requests)
-        task = self._task.options(**_resources(requests[0].settings, ranks))
-        return Running(task.remote([request.model_dump_json() for request in requests]), tuple(requests))
+        task = self._task.options(**_resources(requests[0].settings, ranks), **_pinned(node))
+        return Running(task.remote([request.model_dump_json() for request in requests]), tuple(requests), node)
+
+    def nodes(self) -> list[RayNode]:
+        """Return the nodes of the cluster that are alive. Raises PoolError when its head does not say."""
+        import ray
+
+        try:
+            return living(ray.nodes())
+        except (ray.exceptions.RayError, RuntimeError, ConnectionError, TimeoutError) as error:
+            raise PoolError(f"Ray does not say which nodes it has: {str(error).splitlines()[0]}") from error
+
+    def ask(self, node: RayNode, question: NodeQuestion) -> Running:
+        """Have a node read its own facts, beside whatever runs there, and return at once."""
+        import ray
+
+        task = ray.remote(num_cpus=0, max_retries=0)(facts_here).options(**_pinned(node))
+        return Running(task.remote(question.model_dump_json()), (), node)
+
+    def facts(self, task: Running) -> dict[str, object] | Lost:
+        """Return what a node that was asked said, or how its answer was lost."""
+        import ray
+
+        try:
+            found: dict[str, object] = json.loads(ray.get(task.reference))
+        except ray.exceptions.RayError as error:
+            return loss_of(error)
+        return found
+
+    @staticmethod
+    def needs(settings: EngineSettings) -> dict[str, int]:
+        """Return what one trial of a study asks Ray for, by the names of its options."""
+        return _resources(settings)
 
     def wait(self, running: Sequence[Running], timeout_s: float) -> list[Running]:
         """Return those that have ended, after at most `timeout_s`."""
@@ -185,15 +205,12 @@ class RayPool:
     def result(self, task: Running) -> list[RunRecord] | Lost:
         """Return the records of an ended task, in the order of its requests, or how it was lost."""
         import ray
-        from ray.exceptions import RayError, RayTaskError
 
         try:
             answers = ray.get(task.reference)
             return [unpacked(each, request, ray.get) for each, request in zip(answers, task.requests, strict=True)]
-        except RayTaskError as error:
-            return Lost(f"the runner failed: {str(error).strip().splitlines()[-1]}")
-        except RayError as error:
-            return Lost(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+        except ray.exceptions.RayError as error:
+            return loss_of(error)
 
     def cancel(self, task: Running, timeout_s: float) -> None:
         """End a task: first so that it cleans up after its engine; by force when it takes too long.
@@ -206,11 +223,17 @@ class RayPool:
         if not self.wait([task], timeout_s):
             ray.cancel(task.reference, force=True)
 
+    def forget(self, task: Running) -> None:
+        """Give up on a task whose node cannot be reached; nobody waits for its end."""
+        import ray
+
+        ray.cancel(task.reference, force=True)
+
     def stop(self) -> None:
         """Disconnect, and end a local Ray with everything it wrote."""
         import ray
 
-        self._daemons = self._task = None
+        self._daemons = self._task = self._head = None
         ray.shutdown()
         self._remove_folder()
         for name, value in self._before.items():
@@ -224,41 +247,17 @@ class RayPool:
             self._folder = None
 
 
-@contextmanager
-def _handlers_kept() -> Iterator[None]:
-    """Ray puts a handler of its own in the place of ours, and leaves it there (seen on 2.60, for SIGTERM)."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
 @cache
 def _own_token() -> str:
     """One for the process: Ray reads its token once. Left alone it would keep one in a file that others may read."""
     return secrets.token_hex(32)
 
 
-def address_problem(address: str) -> str | None:
-    """Return why there is no Ray at this address, or None. Ray itself would try for minutes, and fill the screen."""
-    if address in NAMED_ADDRESSES:
-        return None
-    try:
-        parts = urlsplit(address if "://" in address else f"ray://{address}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host = port = None
-    if host is None or port is None:
-        return "not an address. Expected HOST:PORT, ray://HOST:PORT or auto"
-    try:
-        socket.create_connection((host, port), CONNECT_S).close()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        return f"nothing answers there ({reason}). Start it with `ray start --head`, or leave the address away"
-    return None
+def _pinned(node: RayNode | None) -> dict[str, object]:
+    """Return the options that hold a task to a node: it fails when the node is gone, and runs nowhere else."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return {} if node is None else {"scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False)}
 
 
 def _resources(settings: EngineSettings, ranks: int | None = None) -> dict[str, int]:

@@ -10,6 +10,7 @@ from runners.contract import Rung, RunRecord, TrialRequest
 from runners.engine_dialects.node import ranks_of
 from runners.gpu_memory import GpuMemoryGuard
 from runners.local_pool import LadderPool
+from runners.ray_nodes import RayNode
 from runners.ray_pool import Lost, Running
 from runners.slot import Slot
 from runners.slot_binding import slot_environment
@@ -67,8 +68,8 @@ class SlotPool(LadderPool):
         """Return whether every trial that the study may ask for still finds a slot, once one was quarantined."""
         return all(map(self._queue.fits, self._widths))
 
-    def submit(self, requests: Sequence[TrialRequest]) -> Running:
-        """Take a batch in; it starts when there is a slot for it."""
+    def submit(self, requests: Sequence[TrialRequest], node: RayNode | None = None) -> Running:
+        """Take a batch in; it starts when there is a slot for it on the only node."""
         if requests[0].rung is Rung.RESOLVE:  # a question takes no slot
             return super().submit(requests)
         ranks = max(ranks_of(request.assignment, request.settings) for request in requests)

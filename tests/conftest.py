@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.services import mlflow_server, postgres, postgres_url
@@ -17,3 +21,18 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("default")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _databases_need_no_disk() -> Iterator[None]:
+    """Nothing here loses its power: what this process commits to SQLite need not reach the disk before it goes on."""
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    def unsynchronised(connection: object, _: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA synchronous = OFF").close()
+
+    event.listen(Engine, "connect", unsynchronised)
+    yield
+    event.remove(Engine, "connect", unsynchronised)

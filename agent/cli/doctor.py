@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from agent.cli.options import home_option, json_option
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from agent.cluster import ClusterView
     from agent.doctor import EngineCheck, ValueCheck
     from agent.interference import Interference
     from agent.node_checks import NodeCheck
@@ -30,6 +32,7 @@ LAUNCHED_WITH = ("tp", "device", "trials_per_node")
 @click.option("--draft", metavar="MODEL", help="Draft model of a server.")
 @click.option("--tp", type=int, help="Ranks of the engine.  [default: every GPU; 2 without a GPU]")
 @click.option("--device", type=click.Choice(["cuda", "cpu"]), help="Where the ranks run.  [default: GPUs if any]")
+@click.option("--ray-address", help="Ray cluster whose nodes are looked at as well.")
 @click.option("--interference", is_flag=True, help="Launch and measure: what does a trial do to a neighbour here?")
 @click.option("--trials-per-node", type=int, help="Trials at the same time, for --interference.  [default: 2]")
 @json_option
@@ -39,6 +42,7 @@ def command(
     context: click.Context,
     /,
     engine: str | None,
+    ray_address: str | None,
     interference: bool,
     as_json: bool,
     home: str | None,
@@ -75,16 +79,49 @@ def command(
         facts = of_engine if check.is_usable or not facts else facts
     measured = [each for each in known(Home.find(home)) if each.node == facts.get("hostname")]
     node = node_checks(facts, Home.find(home), [Path(check.python).parent for check in checks if check.python])
+    view = _cluster(ray_address, engine, options) if ray_address else None
     if as_json:
         neighbours = [_neighbour(each) for each in measured]
-        click.echo(json.dumps({**_as_json(facts, node, checks), "interference": neighbours}))
+        nodes = {"interference": neighbours, "cluster": view.document() if view else None}
+        click.echo(json.dumps({**_as_json(facts, node, checks), **nodes}))
     else:
         _print(facts, node, checks, console)
+        if view:
+            _print_cluster(view, console)
         for each in measured:
             console.print(f"\n{_neighbour_words(each)}", soft_wrap=True)
     is_usable = any(check.is_usable for check in checks)
     if not is_usable or any(each.is_needed and not each.is_there for each in node):
         context.exit(NodeUnusableError.exit_code)
+
+
+def _cluster(address: str, engine: str | None, options: dict[str, Any]) -> ClusterView:
+    """Return the nodes of a cluster as a study sees them; without an engine, one of the torch engine."""
+    from functools import partial
+
+    from agent.cluster_study import view_of
+    from agent.server import SERVERS, asked_server
+    from agent.spec import load_spec
+    from agent.studies import study_facts
+
+    of_torch = {key: value for key, value in options.items() if key in ("tp", "device")}
+    spec = load_spec(None, {"engine": engine, **options} if engine else of_torch)
+    server = asked_server(spec, os.environ, needs_model=False) if spec.engine in SERVERS else None
+    return view_of(address, spec, server, partial(study_facts, spec, server=server))
+
+
+def _print_cluster(view: ClusterView, console: Console) -> None:
+    """Print what each kind of node is, then which of them a study would take."""
+    from agent.cli.screen import print_indented
+    from runners.node_facts import summary_lines
+
+    for group in (view.taken, *view.others):
+        console.print(f"\n{group.names}", style="bold", soft_wrap=True)
+        for line in summary_lines(group.facts):
+            print_indented(console, line)
+    console.print()
+    for line in view.lines():
+        print_indented(console, line, 0)
 
 
 def _measure(spec: StudySpec, home: str | None, as_json: bool) -> None:

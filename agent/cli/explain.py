@@ -11,6 +11,7 @@ from agent.cli.options import home_option, json_option, storage_option
 
 if TYPE_CHECKING:
     from agent.explanation import TrialExplanation
+    from agent.propose.history import History
     from search_spaces import Assignment
 
 MOST_LABELS = 3
@@ -24,7 +25,7 @@ MOST_LABELS = 3
 @home_option
 def command(trial: str, study: str | None, as_json: bool, storage: str | None, home: str | None) -> None:
     """Explain TRIAL (#12 or 12 for a launch, p3 for a probe): why it failed, what it taught, what would likely help."""
-    from agent.cli.screen import make_console
+    from agent.cli.screen import make_console, print_indented
     from agent.explanation import explain, find_trial
     from agent.home import Home
     from agent.reading import read_study
@@ -35,8 +36,9 @@ def command(trial: str, study: str | None, as_json: bool, storage: str | None, h
         click.echo(json.dumps(_content(explained), indent=2, ensure_ascii=False))
         return
     console = make_console()
-    for line in _lines(explained):
-        console.print(line, soft_wrap=not console.is_terminal)
+    for line in _lines(explained, _unit(history, explained)):
+        text = line.lstrip()
+        print_indented(console, text, len(line) - len(text))
 
 
 def _content(explained: TrialExplanation) -> dict[str, object]:
@@ -84,12 +86,20 @@ def _content(explained: TrialExplanation) -> dict[str, object]:
     }
 
 
-def _lines(explained: TrialExplanation) -> list[str]:
+def _unit(history: History, explained: TrialExplanation) -> str:
+    """Return what a trial's figure is measured in; nothing for rungs that measure nothing."""
+    goals, rung = history.settings.goals, explained.trial.work.rung.value
+    of_launch = goals[0].short_unit if len(goals) == 1 else "(geometric mean of the goals)"
+    return {"full": of_launch, "probe": "µs a verify pass"}.get(rung, "s")
+
+
+def _lines(explained: TrialExplanation, unit: str) -> list[str]:
     from agent.effects import contradictions
 
     content = _content(explained)
-    what = _words(explained.changes) or "the same as its base"
-    lines = [f"{content['trial']} {content['kind']}: {content['stage']}", f"  ran: {what}", *_ending(explained)]
+    changes = _words(explained.changes)
+    what = f"{changes}, all else as in its base" if changes else "the same as its base"
+    lines = [f"{content['trial']} {content['kind']}: {content['stage']}", f"  ran: {what}", *_ending(explained, unit)]
     lines += [
         f"  asked for {_words({each.parameter: each.requested})}, ran {each.resolved}: {each.why}"
         for each in contradictions(explained.trial)
@@ -110,13 +120,13 @@ def _lines(explained: TrialExplanation) -> list[str]:
     return lines
 
 
-def _ending(explained: TrialExplanation) -> list[str]:
+def _ending(explained: TrialExplanation, unit: str) -> list[str]:
     outcome, record = explained.trial.outcome, explained.trial.record
     if outcome is None:
         return ["  still running"]
     failure = outcome.failure
     if failure is None:
-        said = f"{outcome.value:.1f}" if outcome.value is not None else outcome.note
+        said = f"{outcome.value:.1f} {unit}" if outcome.value is not None else outcome.note
         return [f"  {outcome.kind.value.replace('_', ' ')}" + (f": {said}" if said else "")]
     lines = [f"  {outcome.kind.value}: {failure.reason.value} in phase {failure.phase.value}"]
     lines += [f"    line {failure.decisive.number}: {failure.decisive.text.strip()}"] if failure.decisive else []

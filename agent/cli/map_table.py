@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent.cli.blocks import COLOURS
 from agent.deadends.dead_end import DeadEnd, DeadEndState
+from agent.progress import spoken
 from agent.saved import map_saved_s, times_of
 from agent.wishes import read_counts
 
@@ -43,7 +44,7 @@ def print_map(reading: Reading, dead_ends: Sequence[DeadEnd], console: Console) 
         saved = map_saved_s(found, ruled_out.get(found.id, {}), times)
         words: tuple[str, ...] = (found.id, str(found), found.reason.value, found.state.value)
         words += (seen_in(found),) if width >= ROOMY else ()
-        cells = [Text(word) for word in (*words, _time(found.seconds), _time(saved))]
+        cells = [Text(word) for word in (*words, spoken(found.seconds), spoken(saved))]
         cells[3].stylize(COLOURS[found.state])
         table.add_row(*cells)
     if dead_ends:
@@ -66,9 +67,3 @@ def seen_in(found: DeadEnd, most: int = 4) -> str:
     if found.origin is not None:
         labels.append(f"study {found.origin.study}")
     return " ".join(labels)
-
-
-def _time(seconds: float) -> str:
-    if seconds >= 5400:
-        return f"{seconds / 3600:.1f} h"
-    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.1f} s"

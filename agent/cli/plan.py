@@ -31,6 +31,8 @@ def print_plan(plan: Plan, console: Console) -> None:
         print_indented(console, f"modelled node {name}: nothing is launched, times and figures are the model's", 0)
     for line in summary_lines(facts):
         print_indented(console, line, 0)
+    for line in plan.cluster.lines() if plan.cluster else ():
+        print_indented(console, line, 0)
     free = {name: len(parameter.domain) for name, parameter in space.parameters.items() if parameter.can_vary(facts)}
     points = math.prod(free.values())
     levels = ", ".join(map(str, settings.workload.concurrency))

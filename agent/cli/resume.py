@@ -14,7 +14,9 @@ from agent.cli.options import home_option, storage_option, study_argument
 @click.option("--budget", type=click.IntRange(min=1), help="New budget in launches, for a study that is to go on.")
 @click.option("--time-budget", metavar="TIME", help="Longest time, such as 90s, 30m or 2h.")
 @click.option("--ray-address", metavar="HOST:PORT", help="Ray cluster to run on.  [default: a local Ray]")
-@click.option("--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at the same time.  [default: 1]")
+@click.option(
+    "--trials-per-node", type=click.IntRange(min=1), default=1, help="Trials at once on a node.  [default: 1]"
+)
 @click.option("--accept-interference", is_flag=True, help="Allow that though unmeasured.")
 @click.option("--take-over", is_flag=True, help="Run it although its owner on another host cannot be seen.")
 @click.option(
@@ -41,6 +43,8 @@ def command(
     """Go on with STUDY (by default the last one): what is closed stays closed, what was cut off runs again."""
     from agent.cli.ending import finish
     from agent.cli.screen import make_console
+    from agent.cluster_study import cluster_facts, stored_nodes
+    from agent.environment import collected_facts
     from agent.errors import UsageError
     from agent.home import Home
     from agent.interference import check_parallel
@@ -58,12 +62,16 @@ def command(
         raise click.BadParameter(f"{time_budget!r}: {error}", param_hint="--time-budget") from error
     own_rules = rules_of_file(rules) if rules else None
     store, tracking_uri = study_to_resume(place, study, storage, budget, console)
-    changed = check_environment(store, console, accept=accept_environment)
+    if ray_address is None and stored_nodes(store):
+        console.print(f"note: {store.name} ran on the nodes of a cluster; to go on there, add --ray-address")
+    is_modelled = store.manifest.settings.engine.node_model is not None
+    collect = cluster_facts(ray_address, store.manifest) if ray_address and not is_modelled else collected_facts
+    changed = check_environment(store, console, accept=accept_environment, collect=collect)
     place.create()
     facts, space, engine = store.manifest.facts, store.manifest.space, store.manifest.settings.engine
-    if ray_address is None and not engine.node_model:
+    if ray_address is None and not is_modelled:
         check_room(space, engine, facts, os.environ, trials_per_node)
-    if not accept_interference and ray_address is None and not engine.node_model:
+    if not accept_interference and ray_address is None and not is_modelled:
         check_parallel(place, trials_per_node, facts, ranks_of_study(space, engine))
     if budget is not None:
         spent = sum(trial.counts for trial in store.trials())

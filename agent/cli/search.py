@@ -105,7 +105,7 @@ exclude_option = click.option(
     help="MLflow server or store.  [default: MLFLOW_TRACKING_URI, or one in the home]",
 )
 @click.option("--ray-address", metavar="HOST:PORT", help="Ray cluster to run on.  [default: a local Ray]")
-@click.option("--trials-per-node", type=int, help="Trials at the same time.  [default: 1]")
+@click.option("--trials-per-node", type=int, help="Trials at the same time on a node.  [default: 1]")
 @click.option("--accept-interference", flag_value=True, default=None, type=bool, help="Allow that though unmeasured.")
 @click.option(
     "--no-inherit", "inherit", flag_value=False, default=None, type=bool, help="Do not start from known dead ends."

@@ -74,6 +74,7 @@ def _watch(home: Home, study: str | None, storage: str | None) -> None:
 
 
 def _lines(reading: Reading) -> Iterator[str]:
+    from agent.cluster_study import node_lines
     from agent.deadends.observation import trial_label
     from agent.progress import phase_now, time_left, typical_phase_s
     from agent.recovery import owner_of
@@ -89,6 +90,7 @@ def _lines(reading: Reading) -> Iterator[str]:
         if owner and not trial.is_closed:
             phase = phase_now(trial, typical, time.time())
             yield f"in flight: {trial_label(trial)} {phase or ''} {summary.changes(trial.work.resolved)}"
+    yield from node_lines(reading.store)
     if owner and (left := time_left(history.trials, history.budget - history.earlier)):
         yield left
     if not owner and not is_spent:
@@ -106,6 +108,7 @@ def _saved(saved: Saved) -> dict[str, object]:
 
 
 def _content(reading: Reading) -> dict[str, object]:
+    from agent.cluster_study import stored_nodes
     from agent.progress import time_left_s
     from agent.recovery import owner_of
 
@@ -121,6 +124,7 @@ def _content(reading: Reading) -> dict[str, object]:
         "probes": summary.num_probes,
         "running": [trial.number for trial in history.trials if not trial.is_closed],
         "owner": owner_of(reading.store),
+        "nodes": [asdict(node) for node in stored_nodes(reading.store)],
         "dead_ends": len(summary.atlas.confirmed),
         "node_s": summary.node_s,
         "saved_s": summary.saved_s,

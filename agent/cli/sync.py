@@ -39,7 +39,7 @@ def command(study: str | None, tracking_uri: str | None, as_json: bool, storage:
     try:
         report = make_mirror(uri, place).sync(snapshot_of(reading.store, reading.history, status))
     except MirrorError as error:
-        raise AgentError(f"MLflow at {uri}: {error}") from error
+        raise AgentError(str(error)) from error
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(report)))
         return

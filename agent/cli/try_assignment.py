@@ -34,7 +34,11 @@ def command(values: tuple[str, ...], study: str | None, storage: str | None, hom
     wanted = history.space.normalise({**(history.incumbent or history.default), **changes}, history.facts)
     history.space.check(wanted)
     if history.admit(wanted, Kind.SEARCH, "asked for by the user", may_unlock=True) is None:
-        raise UsageError(f"it would not be launched: {next(iter(history.ruled_out))} (see `agent deadends`)")
+        why = next(iter(history.ruled_out))
+        found = history.atlas.find(why)
+        if found is not None:
+            why = f"it lies in dead end {found.id} ({found}: {found.reason.value}); `agent deadends --all` says more"
+        raise UsageError(f"it would not be launched: {why}")
     store.set_attribute(ASKED, [*map(dict, history.asked), wanted])
     if history.spent >= history.budget:
         store.set_attribute(BUDGET, history.budget + 1)

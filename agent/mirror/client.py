@@ -31,9 +31,13 @@ _REFUSED = frozenset({"INVALID_PARAMETER_VALUE", "BAD_REQUEST"})
 
 
 def wait_for_slow_servers() -> None:
-    """Let calls take long from now on: a repair has time, unlike a search. What the user set stays."""
+    """Let calls take long from now on: a repair has time, unlike a search. What the user set stays.
+
+    A search in this process, or one that started it, may have set its own short limits already.
+    """
     for name, value in _PATIENT.items():
-        os.environ.setdefault(name, value)
+        if os.environ.get(name) in (None, _DEFAULTS[name]):
+            os.environ[name] = value
 
 
 class MirrorError(Exception):

@@ -97,7 +97,9 @@ def _name(trial: Trial) -> str:
     changed = changed_parameters(work.resolved, work.base) if work.base else ()
     values = " ".join(f"{name}={plain(work.resolved[name])}" for name in changed)
     repeat = f" ×{work.repeat + 1}" if work.repeat else ""
-    return shorten(redact_text(f"#{trial.number} {work.kind.value}{repeat} {values}".strip()), _LONGEST_NAME)
+    failure = trial.outcome.failure if trial.outcome else None
+    what = failure.reason.value if failure is not None else f"{work.kind.value}{repeat}"  # in sight on any screen
+    return shorten(redact_text(f"#{trial.number} {what} {values}".strip()), _LONGEST_NAME)
 
 
 def _outcome_tags(trial: Trial, dead_ends: Sequence[str], secrets: frozenset[str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from agent.mirror.snapshot import MetricPoint, MirroredRun, RunStatus, StudySnap
 from agent.mirror.values import flatten, metric, milliseconds, param_values, plain, pretty_json, storable, tag_values
 from agent.outcome import LAUNCH_ENDS, OutcomeKind
 from agent.redaction import redact_text
+from agent.rungs import WORDS
 from agent.store.trial import Trial
 
 _STATUS: Mapping[StudyStatus, RunStatus] = {"running": "RUNNING", "finished": "FINISHED", "interrupted": "KILLED"}
@@ -79,7 +80,8 @@ def _counts(snapshot: StudySnapshot) -> dict[str, int]:
     kinds = Counter(trial.outcome.kind for trial in snapshot.trials if trial.is_closed and trial.outcome)
     counts = {kind.value: kinds[kind] for kind in LAUNCH_ENDS}
     in_flight = sum(not trial.is_closed for trial in snapshot.trials)
-    return {**counts, "in_flight": in_flight, "probes": len(snapshot.probes)}
+    below = Counter(WORDS[trial.work.rung].replace(" ", "_") for trial in snapshot.probes)
+    return {**counts, "in_flight": in_flight, "probes": 0, **below}
 
 
 def _gain(snapshot: StudySnapshot) -> str:

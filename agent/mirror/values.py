@@ -66,11 +66,18 @@ def flatten(value: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     return flat
 
 
+DIGITS = 6
+"""Of a metric's value."""
+
+
 def metric(name: str, value: float | None, step: int = 0) -> list[MetricPoint]:
-    """Return the point, or nothing for a value that is missing or not finite (no chart can show it)."""
+    """Return the point, or nothing for a value that is missing or not finite (no chart can show it).
+
+    Six digits: MLflow's tables show every one that there is, and more are noise. The storage has them all.
+    """
     if value is None or not math.isfinite(value):
         return []
-    return [MetricPoint(clean_name(name), float(value), step)]
+    return [MetricPoint(clean_name(name), float(f"{value:.{DIGITS}g}"), step)]
 
 
 def milliseconds(moment: datetime) -> int:

@@ -6,6 +6,7 @@ Another one comes half-way. They are taken from the share that is kept for repea
 
 from __future__ import annotations
 
+from agent.propose import sums
 from agent.propose.history import ATTEMPTS, History
 from agent.store.trial import Kind, Trial, Work
 
@@ -25,12 +26,12 @@ def again(history: History) -> Work | None:
 
 def repeats(history: History, key: str | None) -> list[Trial]:
     """Return an assignment's repeats, those that failed or are in flight included."""
-    return [trial for trial in history.launches if trial.work.key == key and trial.work.kind is Kind.REPEAT]
+    return sums.repeats(history, key)
 
 
 def next_repeat(history: History, key: str, stage: str) -> Work:
     """Return one more launch of an assignment that was measured."""
-    first = next(trial for trial in history.launches if trial.work.key == key and trial.is_measured)
+    first = sums.first_measured(history, key)
     return first.work.again(Kind.REPEAT, len(repeats(history, key)), stage)
 
 

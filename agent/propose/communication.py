@@ -18,6 +18,8 @@ EFFECT_SD = 0.2
 """Standard deviation of the communication's effect on a step with speculation, as a share of the effect."""
 ELSEWHERE, ELSEWHERE_SD = 0.6, 0.4
 """The effect without speculation and its standard deviation, as shares of that with speculation."""
+BEST_ROWS, LATEST_ROWS = 120, 120
+"""Probes that the process is fitted to where there are more: what was probed need not be expected."""
 USUAL_SHARE = 0.4
 """Share of the communication in a step where no launch says how long a step is."""
 
@@ -81,7 +83,7 @@ class Communication:
     @cached_property
     def _surrogate(self) -> Surrogate:
         effects = dict.fromkeys(self.history.space.probe_parameters, EFFECT)
-        return Surrogate(self.history.space, effects, self._rows, NOISE_SD)
+        return Surrogate(self.history.space, effects, _shown(self._rows), NOISE_SD)
 
     @cached_property
     def _share(self) -> float:
@@ -93,3 +95,11 @@ class Communication:
             if trial.is_measured and levels and time and trial.work.resolved == self.history.base:
                 shares.append(time / (1000.0 * min(levels, key=lambda level: level.concurrency).step_ms_p50))
         return min(statistics.median(shares), 0.9) if shares else USUAL_SHARE
+
+
+def _shown(rows: list[Seen]) -> list[Seen]:
+    if len(rows) <= BEST_ROWS + LATEST_ROWS:
+        return rows
+    latest = rows[-LATEST_ROWS:]
+    best = sorted(range(len(rows) - LATEST_ROWS), key=lambda index: rows[index].value)[:BEST_ROWS]
+    return [*(rows[index] for index in sorted(best)), *latest]

@@ -1,10 +1,9 @@
 """Step 7: repeats of the baseline and the best few, interleaved, since a single run crowns the luckiest.
 
 A repeat is a fresh launch, since the larger part of the noise lies between launches. Who leads is decided by what every
-launch says together (`standing`). A repeat goes where it is expected to better the choice most (`knowledge`): to the
-leader or a rival that is uncertain and close, or that tells of others. Once nothing betters it by something that
-matters, repeats go to the leader and the baseline until the verdict is clear: whoever has the fewest launches comes
-next, and among equals the order is drawn from the study's seed, so that no time of day meets one of them only.
+launch says together (`standing`); the repeats go to the leader, to whoever may still be better by something that
+matters, and to the baseline until the verdict is clear. Whoever has the fewest launches comes next, and among equals
+the order is drawn from the study's seed, so that no time of day meets one contender only.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from agent.verdict import EARLY_LEVEL, Verdict
 
 BEST = 3
 """Contenders besides the baseline."""
-MATTERS = 0.0005
-"""By how much a repeat has to better the choice, as a share of the objective and on average over what it may show."""
+MATTERS = 0.01
+"""Expected gain of one contender over the leader, as a share of the objective, below which it need not be looked at."""
 LEAST_REPEATS = 2
 """Repeats of the leader in any case: one alone says nothing of the spread."""
 
@@ -37,13 +36,13 @@ def propose(history: History, standing: Standing) -> Work | None:
     missing = LEAST_REPEATS - len(standing.repeats(leader))
     if missing >= history.budget - history.spent:  # the last launches are the leader's
         return _fewest(history, [leader])
-    return _most_telling(history, standing) or _fewest(history, _for_the_verdict(history, standing, leader))
+    return _fewest(history, _wanted(history, standing, leader))
 
 
 def awaits_a_repeat(history: History, standing: Standing) -> bool:
     """Return whether a contender is to be repeated and runs at this moment: its share is not spent on others."""
     leader = standing.leader(standing.reliable)
-    wanted = [] if leader is None else [*_telling(standing), *_for_the_verdict(history, standing, leader)]
+    wanted = [] if leader is None else _wanted(history, standing, leader)
     return any(history.in_flight.holds(baselines.next_repeat(history, key, "contender")) for key in wanted)
 
 
@@ -53,25 +52,12 @@ def any_repeat(history: History, standing: Standing) -> Work | None:
     return _fewest(history, [*by_worth[:BEST], *([history.baseline_key] if history.baseline_key else [])])
 
 
-def _most_telling(history: History, standing: Standing) -> Work | None:
-    """Return the repeat that betters the choice most, or None where none does by something that matters."""
-    for key in _telling(standing):
-        work = baselines.next_repeat(history, key, "contender")
-        if history.interruptions[work.identity] < ATTEMPTS and not history.in_flight.holds(work):
-            return work
-    return None
-
-
-def _telling(standing: Standing) -> list[str]:
-    """Return the contenders whose repeat betters the choice by something that matters, the one that does most first."""
-    gains = {key: standing.gradients[key] for key in standing.reliable if key in standing.gradients}
-    return [key for key in sorted(gains, key=lambda key: (-gains[key], key)) if gains[key] > MATTERS]
-
-
-def _for_the_verdict(history: History, standing: Standing, leader: str) -> list[str]:
+def _wanted(history: History, standing: Standing, leader: str) -> list[str]:
     baseline = history.baseline_key
     others = [key for key in standing.reliable if key not in (leader, baseline)]
-    wanted = []
+    gains = {key: standing.expected_gain(key, leader) for key in others}
+    rivals = [key for key in sorted(gains, key=lambda key: (-gains[key], key))[: BEST - 1] if gains[key] > MATTERS]
+    wanted = [leader, *rivals] if rivals else []
     if len(standing.repeats(leader)) < LEAST_REPEATS:
         wanted.append(leader)
     challenger = standing.leader(others) if leader == baseline else leader

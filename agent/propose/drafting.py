@@ -17,10 +17,15 @@ from agent.propose.surrogate import NOTHING, Beforehand
 from runners.contract import LevelMeasurement
 from search_spaces import Assignment, assignment_key
 
-USUAL_SHARE = 0.12
-"""What one drafted token adds to a step, as a share of it, where no launch says."""
-SHARE_SD = 0.4
-"""Standard deviation of a drafted token's share of a step, as a share of it: it was seen elsewhere."""
+USUAL_SHARE, USUAL_SD = 0.12, 0.06
+"""What one drafted token adds to a step, as a share of it, and its standard deviation, before any launch says."""
+ELSEWHERE_SD = 0.15
+"""Standard deviation of a drafted token's share of a step, as a share of it: it was seen beside other values."""
+CHEAPER = 0.5
+"""How much of what made a step shorter made a drafted token cheaper too: 1 all of it, so that its share stays the same,
+0 none, so that its time does. Draft lengths of recorded studies are foretold without bias half-way."""
+LEAST_SD = 0.001
+"""Standard deviation below which no share is believed to be known."""
 EACH_SD = 0.01
 """Standard deviation of the effect of each token more or less, for what acceptance does not tell."""
 
@@ -34,6 +39,26 @@ class _Pass:
     """How likely each drafted position is accepted."""
     step_ms: Mapping[int, float]
     """Concurrency → milliseconds."""
+    num_launches: int
+
+
+@dataclass(frozen=True)
+class _Token:
+    """What one drafted token adds to a step."""
+
+    share: float
+    """Of a step without speculation."""
+    sd: float
+    plain_ms: float
+    """That step, where the share was measured; 0 where it was not."""
+
+    def beside(self, seen: _Pass, level: int) -> _Token:
+        """Return the same beside the values of another assignment, where a step takes less time."""
+        if self.plain_ms <= 0.0 or seen.step_ms.get(level, 0.0) <= 0.0:
+            return self
+        plain_ms = seen.step_ms[level] / (1.0 + self.share * seen.drafted)
+        dearer = max(self.plain_ms / plain_ms, 1.0) ** (1.0 - CHEAPER)
+        return _Token(self.share * dearer, self.sd * dearer, plain_ms)
 
 
 @dataclass(frozen=True)
@@ -68,10 +93,11 @@ class Drafting:
     def _effect(self, seen: _Pass, length: int) -> Beforehand:
         gain = math.log(_emitted(seen, length) / _emitted(seen, seen.drafted))
         slower, doubt = 0.0, EACH_SD * (length - seen.drafted)
-        for share in self._token_shares:
-            there, here = 1.0 + share * length, 1.0 + share * seen.drafted
-            slower += math.log(there / here) / len(self._token_shares)
-            doubt += SHARE_SD * (1.0 / here - 1.0 / there) / len(self._token_shares)
+        for level, known in self._tokens.items():
+            token = known.beside(seen, level)
+            there, here = 1.0 + token.share * length, 1.0 + token.share * seen.drafted
+            slower += math.log(there / here) / len(self._tokens)
+            doubt += token.sd * (length / there - seen.drafted / here) / len(self._tokens)
         return Beforehand(gain - slower, (doubt,))
 
     @cached_property
@@ -93,28 +119,40 @@ class Drafting:
         return None
 
     @cached_property
-    def _token_shares(self) -> list[float]:
-        """What one drafted token adds to a step, as a share of the step without speculation, for each level.
+    def _tokens(self) -> dict[int, _Token]:
+        """Concurrency → what one drafted token adds to a step; a single entry where no launch says.
 
-        From the best measured assignment that was also measured without speculation; the usual where none was.
+        From every assignment that was measured both with and without speculation, each as sure as its launches make it,
+        and from what is usual: by the luckiest launch alone, drafting would look cheaper than it is.
         """
-        for key in self.history.ranking:
+        told: dict[int, list[tuple[float, float, float]]] = {}
+        for key, point in self.history.measured.items():
             seen = self._passes.get(key)
-            if seen is not None and seen.drafted:
-                plain = self.history.without_speculation(self.history.measured[key])
-                without = self._passes.get(assignment_key(plain))
-                if without is not None and not without.drafted and (shares := _shares(seen, without)):
-                    return shares
-        return [USUAL_SHARE]
+            without = self._passes.get(assignment_key(self.history.without_speculation(point)))
+            if seen is not None and seen.drafted and without is not None and not without.drafted:
+                error = self.history.noise_sd * math.sqrt(1.0 / seen.num_launches + 1.0 / without.num_launches)
+                for level, share in _shares(seen, without).items():
+                    sd = error * (1.0 + share * seen.drafted) / seen.drafted
+                    told.setdefault(level, []).append((share, sd, without.step_ms[level]))
+        return {level: _token(found) for level, found in told.items()} or {0: _token([])}
 
 
-def _shares(seen: _Pass, without: _Pass) -> list[float]:
+def _token(told: Sequence[tuple[float, float, float]]) -> _Token:
+    """Return what launches told of a token: its share, the standard deviation of that, the step without it in ms."""
+    weights = [(USUAL_SHARE, USUAL_SD**-2), *((share, max(sd, LEAST_SD) ** -2) for share, sd, _ in told)]
+    total = math.fsum(weight for _, weight in weights)
+    share = math.fsum(each * weight for each, weight in weights) / total
+    plain_ms = statistics.fmean(ms for _, _, ms in told) if told else 0.0
+    return _Token(share, math.hypot(total**-0.5, ELSEWHERE_SD * share), plain_ms)
+
+
+def _shares(seen: _Pass, without: _Pass) -> dict[int, float]:
     """Return a drafted token's share of a step for each level where both report one; a server may not (0 ms)."""
-    return [
-        max(step_ms / without.step_ms[level] - 1.0, 0.0) / seen.drafted
+    return {
+        level: max(step_ms / without.step_ms[level] - 1.0, 0.0) / seen.drafted
         for level, step_ms in seen.step_ms.items()
         if without.step_ms.get(level, 0.0) > 0.0
-    ]
+    }
 
 
 def _pass_of(levels: Sequence[LevelMeasurement]) -> _Pass:
@@ -125,7 +163,8 @@ def _pass_of(levels: Sequence[LevelMeasurement]) -> _Pass:
     steps: dict[int, list[float]] = {}
     for level in levels:
         steps.setdefault(level.concurrency, []).append(level.step_ms_p50)
-    return _Pass(drafted, accepted, {level: statistics.fmean(found) for level, found in steps.items()})
+    launches = max(len(found) for found in steps.values())
+    return _Pass(drafted, accepted, {level: statistics.fmean(found) for level, found in steps.items()}, launches)
 
 
 def _emitted(seen: _Pass, length: int) -> float:

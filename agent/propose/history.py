@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from agent.deadends.atlas import Atlas
-from agent.deadends.claims import reaches
-from agent.effects import Rewrites, rewritten, silent_rewrites
-from agent.objectives import objectives
+from agent.effects import Rewrites, rewritten
+from agent.propose import sums
 from agent.propose.admission import ATTEMPTS as ATTEMPTS
 from agent.propose.admission import Refusal as Refusal
 from agent.propose.admission import still_locked, why_not
 from agent.propose.in_flight import InFlight
+from agent.propose.memo import Memo
 from agent.propose.rung_memory import RungMemory
 from agent.propose.starts import base_of, starts_of
 from agent.settings import StudySettings
@@ -29,6 +30,8 @@ from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
 
 ADOPTION_MARGIN = 0.03
 """Share by which a launch must beat the incumbent to be adopted, where no repeats say how large the noise is."""
+USUAL_NOISE_SD, USUAL_WEIGHT = 0.05, 4
+"""Noise from launch to launch before repeats say more, and how many repeats that belief is worth."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +64,13 @@ class History:
     """Candidates that were not launched, by why: a tally for the reader, which no decision looks at."""
     refusals: list[Refusal] = field(default_factory=list)
     """Candidates that the map ruled out, in order: for the reader too."""
+    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
+    """Sums over closed trials that an earlier history of the study took already: a cache, which decides nothing."""
 
     @cached_property
     def launches(self) -> tuple[Trial, ...]:
         """Launches at the top rung that count, with those in flight."""
-        return tuple(trial for trial in self.trials if trial.counts or not trial.is_closed)
+        return tuple(sums.launches(self))
 
     @property
     def spent(self) -> int:
@@ -98,7 +103,7 @@ class History:
     @cached_property
     def identities(self) -> frozenset[str]:
         """Identities of the launches that are closed or in flight, as asked and as ran: none of them may run again."""
-        return frozenset(each for trial in self.launches for each in (trial.work.identity, trial.work.asked_identity))
+        return frozenset(sums.identities(self))
 
     @cached_property
     def probed(self) -> frozenset[str]:
@@ -117,9 +122,7 @@ class History:
     @cached_property
     def interruptions(self) -> Counter[str]:
         """How often each identity ended by the harness's own fault; an agent that was killed or stopped is none."""
-        return Counter(
-            trial.work.identity for trial in (*self.trials, *self.probes, *self.checks) if trial.is_our_fault
-        )
+        return sums.interruptions(self)
 
     @cached_property
     def values(self) -> Mapping[str, list[float]]:
@@ -127,12 +130,9 @@ class History:
 
         Of several goals it is one figure, with the weights of the next launch.
         """
-        index = None if self.is_even else self._num_closed
-        found: dict[str, list[float]] = defaultdict(list)
-        measured = [trial for trial in self.trials if trial.is_measured and trial.outcome and trial.outcome.value]
-        for trial, value in zip(measured, objectives(measured, self.settings, index), strict=True):
-            found[trial.work.key].append(value)
-        return found
+        if len(self.settings.goals) == 1:
+            return sums.values(self)
+        return sums.weighed_values(self, None if self.is_even else self._num_closed)
 
     @cached_property
     def evenly(self) -> History:
@@ -142,37 +142,45 @@ class History:
     @cached_property
     def silent_rewrites(self) -> Rewrites:
         """Values that the engine was seen to replace: asking for one means asking for the other."""
-        return silent_rewrites((*self.trials, *self.checks), self.space)
+        return sums.silent_rewrites(self, with_probes=False)
 
     @cached_property
     def _probe_rewrites(self) -> Rewrites:
         """The same for a probe. What only a probe showed says nothing about the engine: launches look at their own."""
-        return silent_rewrites((*self.trials, *self.checks, *self.probes), self.space)
+        return sums.silent_rewrites(self, with_probes=True)
 
     @cached_property
     def measured(self) -> Mapping[str, Assignment]:
         """Key → resolved assignment of everything that was measured, in order of first measurement."""
-        return {trial.work.key: trial.work.resolved for trial in self.trials if trial.is_measured}
+        return sums.measured(self)
 
     @cached_property
     def slower(self) -> Mapping[str, tuple[Assignment, float]]:
         """Key → resolved assignment and partial value of what was stopped early as slower and never measured since."""
-        return {
-            trial.work.key: (trial.work.resolved, trial.outcome.value)
-            for trial in self.trials
-            if trial.is_slower and trial.outcome and trial.outcome.value and trial.work.key not in self.measured
-        }
+        return {key: found for key, found in sums.stopped_early(self).items() if key not in self.measured}
 
     def working_at(self, rung: Rung) -> dict[str, Assignment]:
         """Return key → resolved assignment of everything that worked at this rung or above it."""
-        trials = (trial for trial in (*self.trials, *self.checks, *self.probes) if trial.works)
-        return {trial.work.key: trial.work.resolved for trial in trials if reaches(trial.work.rung, rung)}
+        return sums.working_at(self, rung)
 
     def mean(self, key: str) -> float:
         """Return the mean value of an assignment over its launches."""
-        return statistics.fmean(self.values[key])
+        return self.means[key]
 
-    @property
+    @cached_property
+    def noise_sd(self) -> float:
+        """Standard deviation from launch to launch, as a share of the value: of the repeats, and of what is usual."""
+        logs = [[math.log(value) for value in values] for values in self.values.values() if len(values) > 1]
+        squares = sum(statistics.variance(group) * (len(group) - 1) for group in logs)
+        freedom = sum(len(group) - 1 for group in logs)
+        return math.sqrt((USUAL_NOISE_SD**2 * USUAL_WEIGHT + squares) / (USUAL_WEIGHT + freedom))
+
+    @cached_property
+    def means(self) -> Mapping[str, float]:
+        """Key → mean value of an assignment over its launches."""
+        return sums.means(self.values)
+
+    @cached_property
     def ranking(self) -> list[str]:
         """Return the keys of the measured assignments, best mean first."""
         return sorted(self.measured, key=self.mean, reverse=True)
@@ -227,7 +235,7 @@ class History:
 
     @cached_property
     def _num_closed(self) -> int:
-        return sum(trial.is_closed for trial in self.launches)
+        return sums.num_closed(self)
 
     @cached_property
     def _locked(self) -> frozenset[tuple[str, str]]:

@@ -19,18 +19,14 @@ from agent.propose import second_launch
 from agent.propose.communication import Communication
 from agent.propose.drafting import Drafting
 from agent.propose.history import History
-from agent.propose.knowledge import gradients
 from agent.propose.risk import Risk
-from agent.propose.sizes import Sizes, learned
-from agent.propose.surrogate import Beforehand, Seen, Surrogate, seen, together
+from agent.propose.surrogate import Beforehand, Seen, Surrogate, together
 from agent.store.trial import Kind, Work
 from search_spaces import Assignment, assignment_key
 
-EFFECT, COLLECTIVES_EFFECT, DRAFT_EFFECT = 0.15, 0.05, 0.03
+EFFECT, COLLECTIVES_EFFECT, DRAFT_EFFECT = 0.15, 0.05, 0.02
 """Expected size of one value's effect on the objective, as a share of it, of what a probe has settled, and of a draft
 length whose effect is worked out."""
-USUAL_NOISE_SD = 0.05
-"""Noise from launch to launch, as a share of the objective, that is expected before launches say more."""
 DIGITS = 9
 """Decimals of an expected improvement that count: what only rounding tells apart must not depend on the machine."""
 BEST_ROWS, LATEST_ROWS = 60, 60
@@ -59,9 +55,6 @@ class Improvement:
     """Candidates for the next launch, and what each of them is worth."""
 
     history: History
-    explores: bool = True
-    """Whether values get the benefit of the doubt: each may have an effect of the usual size, whatever the other values
-    of its parameter did. For a declaration, effects are believed as far as the launches show them."""
     _promises: dict[str, float] = field(default_factory=dict)
     _chances: dict[str, float] = field(default_factory=dict)
 
@@ -69,7 +62,7 @@ class Improvement:
         """Yield the candidates, the most promising first: expected improvement times the chance that it works."""
         points = {key: trial.work.resolved for key, trial in second_launch.open_failures(self.history).items()}
         changed: set[str] = set()
-        for key in self.expected_ranking()[:BREADTH]:
+        for key in self.history.ranking[:BREADTH]:
             points |= self._changes(self.history.measured[key])
         for _ in range(DEPTH):  # the most promising ones are changed further, one change at a time
             self._look_at(points)
@@ -95,16 +88,6 @@ class Improvement:
     def expected(self, points: Sequence[Assignment]) -> list[float]:
         """Return what each of these assignments is expected to measure, in logarithms of the objective."""
         return [float(mean) for mean in self._surrogate.expect(points, self._known(points)).mean]
-
-    def gradients(self) -> dict[str, float]:
-        """Return key → what one more launch of each measured assignment is expected to add to the best expectation."""
-        rows = [row for row in self._rows if assignment_key(row.assignment) in self.history.measured]
-        points, known = [row.assignment for row in rows], [row.known for row in rows]
-        expected = self._surrogate.expect(points, known)
-        shared = self._surrogate.shared(points, known, points, known)
-        found = gradients(expected.mean, shared, expected.mean, expected.sd, self._sizes.noise_sd)
-        pairs = zip(points, found, strict=True)
-        return {assignment_key(point): round(float(gradient), DIGITS) for point, gradient in pairs}
 
     def _changes(self, start: Assignment) -> dict[str, Assignment]:
         points = map(self._as_it_runs, self.history.space.single_changes(start))
@@ -165,26 +148,21 @@ class Improvement:
     @cached_property
     def _surrogate(self) -> Surrogate:
         """The process; launches in flight count as measured as expected, so that nobody proposes their neighbours."""
-        space, sizes = self.history.space, self._sizes
-        measured = Surrogate(space, sizes.effects, self._rows, sizes.noise_sd)
+        space, noise_sd = self.history.space, self.history.noise_sd
+        measured = Surrogate(space, self._effects, self._rows, noise_sd)
         if not self._in_flight:
             return measured
         known = self._known(self._in_flight)
         expected = measured.expect(self._in_flight, known).mean
         rows = (Seen(*row) for row in zip(self._in_flight, map(math.exp, expected), repeat(1), known, strict=False))
-        return Surrogate(space, sizes.effects, [*self._rows, *rows], sizes.noise_sd)
+        return Surrogate(space, self._effects, [*self._rows, *rows], noise_sd)
 
     @property
     def _in_flight(self) -> list[Assignment]:
         return self.history.in_flight.pending
 
-    @cached_property
-    def _sizes(self) -> Sizes:
-        found = learned(self.history.space, Sizes(self._usual_effects, USUAL_NOISE_SD), self._rows)
-        return Sizes(self._usual_effects, found.noise_sd) if self.explores else found
-
     @property
-    def _usual_effects(self) -> dict[str, float]:
+    def _effects(self) -> dict[str, float]:
         """What only changes the collectives was settled by probes; little of it is left to launches."""
         found = dict.fromkeys(self.history.space.parameters, EFFECT)
         for name, each in self.history.space.parameters.items():
@@ -200,11 +178,11 @@ class Improvement:
         if len(keys) > BEST_ROWS + LATEST_ROWS:
             best = set(history.ranking[:BEST_ROWS])
             keys = [key for key in keys[:-LATEST_ROWS] if key in best] + keys[-LATEST_ROWS:]
-        rows = [(history.measured[key], history.values[key]) for key in keys]
+        rows = [(history.measured[key], history.mean(key), len(history.values[key])) for key in keys]
         # What was stopped early is a launch like any other: its requests say little less than all would have said.
-        rows += [(point, [value]) for point, value in list(history.slower.values())[-LATEST_ROWS:]]
-        known = self._known([point for point, _ in rows])
-        return [seen(point, values, effect) for (point, values), effect in zip(rows, known, strict=True)]
+        rows += [(point, value, 1) for point, value in list(history.slower.values())[-LATEST_ROWS:]]
+        known = self._known([point for point, _, _ in rows])
+        return [Seen(*row, effect) for row, effect in zip(rows, known, strict=True)]
 
     @cached_property
     def _bar(self) -> float:

@@ -8,7 +8,7 @@ what serves is the yardstick of the other rungs. The first dummy launch is a con
 from __future__ import annotations
 
 from agent.deadends.dead_end import DeadEndState
-from agent.propose import prices
+from agent.propose import prices, sums
 from agent.propose.history import History
 from agent.propose.rechecks import STILL_DEAD
 from agent.propose.risk import Risk
@@ -78,7 +78,7 @@ def is_answering(history: History, rung: Rung) -> bool:
 
 
 def _is_launched(history: History, work: Work) -> bool:
-    return any(trial.work.key == work.key for trial in history.launches)
+    return work.key in sums.launched_keys(history)
 
 
 def _is_open(history: History, rung: Rung, work: Work) -> bool:

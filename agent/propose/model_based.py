@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agent.propose.history import History
+from agent.propose.memo import Memo
 from agent.store.distributions import distributions_of
 from agent.store.trial import Kind, Work
 from search_spaces import Assignment, Scalar, SearchSpace, assignment_key
@@ -51,6 +52,8 @@ class Sampler:
     space: SearchSpace
     rows: list[Row] = field(default_factory=list)
     storage: BaseStorage | None = None
+    memo: Memo = field(default_factory=Memo)
+    """Sums over the closed trials, which a history may go on with."""
 
     @cached_property
     def distributions(self) -> dict[str, BaseDistribution]:

@@ -12,6 +12,7 @@ A launch that is due climbs the cheaper rungs first (`ladder`); a study that sto
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from agent.propose import (
     base,
@@ -28,10 +29,11 @@ from agent.propose import (
     model_based,
     rechecks,
     second_launch,
+    sums,
 )
 from agent.propose.history import History
 from agent.propose.standing import Standing
-from agent.reasons import Policy
+from agent.reasons import Reason
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 
@@ -168,21 +170,30 @@ def _stopped_by(history: History) -> Stop | None:
     """
     if (why := _harness_fails(history)) is not None:
         return Stop(why, resumable=True)
-    for trial in (*history.trials, *history.probes, *history.checks):
+    for trial in sums.stopping(history):
         failure = trial.outcome.failure if trial.outcome is not None else None
-        if failure is not None and failure.policy is Policy.STOP_STUDY and _is_mine(history, trial):
+        if failure is not None and _is_mine(history, trial):
             line = f": {failure.decisive.text}" if failure.decisive else ""
             return Stop(f"{failure.reason.value}{line}. {failure.cure}", resumable=True)
     return None
 
 
 def _harness_fails(history: History) -> str | None:
-    """Return why launching more makes no sense when the harness itself failed several times in a row."""
-    closed = [trial for trial in history.trials if trial.is_closed][-FAULTS_IN_A_ROW:]
+    """Return why launching more makes no sense when the harness itself failed several times in a row.
+
+    A node that leaves takes all of its trials with it, and the others go on.
+    """
+    latest_first = (trial for trial in reversed(history.trials) if trial.is_closed and not _is_of_lost_node(trial))
+    closed = list(islice(latest_first, FAULTS_IN_A_ROW))[::-1]
     if len(closed) < FAULTS_IN_A_ROW or not all(trial.is_our_fault and _is_mine(history, trial) for trial in closed):
         return None
     note = closed[-1].outcome.note if closed[-1].outcome else ""
     return f"the last {FAULTS_IN_A_ROW} launches failed by no fault of the engine: {note}"
+
+
+def _is_of_lost_node(trial: Trial) -> bool:
+    failure = trial.outcome.failure if trial.outcome is not None else None
+    return failure is not None and failure.reason is Reason.NODE_LOST
 
 
 def _is_mine(history: History, trial: Trial) -> bool:

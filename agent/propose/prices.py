@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 
+from agent.propose import sums
 from agent.propose.history import History
 from agent.store.trial import Trial
 from runners import Rung
@@ -23,8 +24,8 @@ def price(history: History, rung: Rung) -> float:
     """Return what a rung costs in launches, to the next power of two, so that timing noise changes no proposal."""
     ran = (trial for trial in _at(history, rung) if trial.counts and not trial.is_not_probed)
     own = [trial.record.wall_s for trial in ran if trial.record]
-    launches = [trial.record.wall_s for trial in history.trials if trial.is_measured and trial.record]
-    if len(own) < ENOUGH[rung] or not launches or min(*own, *launches) <= 0.0:
+    launches = sums.launch_times(history)
+    if len(own) < ENOUGH[rung] or not launches or min(*own, launches[0]) <= 0.0:
         return USUAL[rung]
     ratio = statistics.median(own) / statistics.median(launches)
     return min(max(2.0 ** round(math.log2(ratio)), LOWEST[rung]), 1.0)

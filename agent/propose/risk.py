@@ -9,6 +9,7 @@ from itertools import combinations
 from agent.deadends.claims import claims, visible_at
 from agent.deadends.explain import LEAST_SHARE
 from agent.deadends.suspicion import Suspicion
+from agent.propose import sums
 from agent.propose.causes import Causes
 from agent.propose.history import History
 from runners import Rung
@@ -74,15 +75,10 @@ class Risk:
         ]
 
     @cached_property
-    def _worked(self) -> list[Assignment]:
-        """What served. That something passes with made-up weights says nothing of what hangs on the real ones."""
-        return [*self.history.measured.values(), *(point for point, _ in self.history.slower.values())]
-
-    @cached_property
     def _known_values(self) -> set[_Value]:
-        return {(name, repr(value)) for point in self._worked for name, value in point.items()}
+        """What served. That something passes with made-up weights says nothing of what hangs on the real ones."""
+        return sums.served_values(self.history)
 
     @cached_property
     def _known_pairs(self) -> set[tuple[_Value, _Value]]:
-        listed = ([(name, repr(value)) for name, value in point.items()] for point in self._worked)
-        return {pair for values in listed for pair in combinations(values, 2)}
+        return sums.served_pairs(self.history)

@@ -10,16 +10,15 @@ from agent.deadends.observation import trial_label
 from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
 from agent.outcome import Failure
-from agent.propose import prices
+from agent.propose import prices, sums
 from agent.propose.history import ATTEMPTS, History
-from agent.reasons import Policy
+from agent.reasons import TWICE, Policy
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Assignment, assignment_key, matches_all
 
-TWICE = frozenset({Policy.CONFIRM_ONCE, Policy.RETRY_ONCE, Policy.RECORD_ONLY})
 BY_CHANCE = frozenset({Policy.RETRY_ONCE, Policy.RECORD_ONLY})
-"""Of these, what may have died of something outside of the engine, which may be over."""
+"""Of those that ask for a second launch, what may have died of something outside of the engine, which may be over."""
 RESUMED = "is its cause gone?"
 """Stage of what is launched again since somebody resumed a study that had given up."""
 LARGEST_SHARE = 0.2
@@ -45,10 +44,9 @@ def of_checks(history: History) -> Work | None:
 
 def open_failures(history: History) -> dict[str, Trial]:
     """Return the launches that failed once by something that may not repeat, by the key of their assignment."""
-    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
-    if spent >= LARGEST_SHARE * history.budget:
+    if sums.num_confirmations(history) >= LARGEST_SHARE * history.budget:
         return {}
-    return {trial.work.key: trial for trial in history.trials if trial.is_failed and _may_run_again(history, trial)}
+    return {trial.work.key: trial for trial in sums.failed_once(history) if _may_run_again(history, trial)}
 
 
 def once_failed(history: History, point: Assignment) -> Work | None:
@@ -83,11 +81,11 @@ def _unused(history: History, trial: Trial) -> Work:
 
 def propose(history: History) -> Work | None:
     """Return a launch that shows whether a failure repeats, or None."""
-    return _first(history, history.trials)
+    return _first(history, sums.failed_once(history))
 
 
 def _first(history: History, trials: Iterable[Trial]) -> Work | None:
-    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
+    spent = sums.num_confirmations(history)
     for trial in trials:
         is_cheap = trial.work.rung is not Rung.FULL
         if trial.is_failed and (is_cheap or spent < LARGEST_SHARE * history.budget) and _may_run_again(history, trial):

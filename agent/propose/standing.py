@@ -30,16 +30,7 @@ class Standing:
 
         A single lucky launch is drawn towards what its values measured elsewhere.
         """
-        return self._improvement.expectations()
-
-    @cached_property
-    def gradients(self) -> Mapping[str, float]:
-        """Key → by how much one more launch of the assignment is expected to better the choice."""
-        return self._improvement.gradients()
-
-    @cached_property
-    def _improvement(self) -> Improvement:
-        return Improvement(self.history, explores=False)
+        return Improvement(self.history).expectations()
 
     def repeats(self, key: str) -> list[float]:
         """Return the values that count: all but the first, for which it was chosen; the baseline was not chosen."""
@@ -74,6 +65,16 @@ class Standing:
         """Return the assignment that is expected to be worth most."""
         known = [key for key in keys if key in self.expected]
         return max(known, key=lambda key: (self.expected[key][0], key), default=None)
+
+    def expected_gain(self, key: str, over: str) -> float:
+        """Return how much better than `over` an assignment is expected to be where it is better at all."""
+        (mean, sd), (other_mean, other_sd) = self.expected[key], self.expected[over]
+        gain, spread = mean - other_mean, math.hypot(sd, other_sd)
+        if spread <= 0.0:
+            return max(gain, 0.0)
+        z = gain / spread
+        density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+        return gain * 0.5 * (1 + math.erf(z / math.sqrt(2))) + spread * density
 
     @cached_property
     def winner(self) -> str | None:

@@ -58,20 +58,10 @@ class Seen:
 
     assignment: Assignment
     value: float
-    """Geometric mean of its figures; positive."""
+    """Mean of its figures; positive."""
     number: int = 1
     """How many figures the mean is of."""
     known: Beforehand = NOTHING
-    squares: float = 0.0
-    """Sum of the squared deviations of its figures from their mean, in logarithms."""
-
-
-def seen(assignment: Assignment, values: Sequence[float], known: Beforehand) -> Seen:
-    """Return one assignment with all its figures."""
-    logs = [math.log(value) for value in values]
-    middle = math.fsum(logs) / len(logs)
-    squares = math.fsum((log - middle) ** 2 for log in logs)
-    return Seen(assignment, math.exp(middle), len(logs), known, squares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +99,6 @@ class Surrogate:
         return Expected(
             mean + self._offset + np.array([each.value for each in known]), np.sqrt(np.maximum(variance, 0.0))
         )
-
-    def shared(
-        self,
-        points: Sequence[Assignment],
-        known: Sequence[Beforehand],
-        others: Sequence[Assignment],
-        others_known: Sequence[Beforehand],
-    ) -> Table:
-        """Return the covariance that is left between assignments and others, given what was seen; (points, others)."""
-        first, second = self._features(points, known), self._features(others, others_known)
-        explained = (self._whitener @ self._covariance(self._seen, first)).T
-        covariance: Table = self._covariance(first, second) - explained @ (
-            self._whitener @ self._covariance(self._seen, second)
-        )
-        return covariance
 
     @cached_property
     def _whitener(self) -> Table:
@@ -167,45 +142,32 @@ class Surrogate:
         """Return one row of features for each point: those of its values, then its doubts."""
         import numpy as np
 
+        places = [[self._place[name, repr(point[name])] for name in self._effects] for point in points]
         doubts = np.zeros((len(points), len(self._rows[0].known.doubts)))
         for row, beforehand in enumerate(known):
             if beforehand.doubts:
                 doubts[row] = beforehand.doubts
-        return np.hstack([self._values.of(points), doubts])
+        values = self._of_values[np.array(places, dtype=int).reshape(len(points), -1)].sum(axis=1)
+        return np.hstack([values, doubts])
 
     @cached_property
-    def _values(self) -> _Values:
-        return _Values(self._space, self._effects)
+    def _place(self) -> Mapping[tuple[str, str], int]:
+        """Parameter and value → row of the table of values."""
+        pairs = [(name, repr(value)) for name in self._effects for value in self._space.parameters[name].domain]
+        return {pair: row for row, pair in enumerate(pairs)}
 
-
-def features_of(space: SearchSpace, effects: Mapping[str, float], points: Sequence[Assignment]) -> Table:
-    """Return the features of assignments, each parameter's as large as its effect; (points, features)."""
-    return _Values(space, effects).of(points)
-
-
-class _Values:
-    """Features of each value of each parameter; parameters share no column."""
-
-    def __init__(self, space: SearchSpace, effects: Mapping[str, float]) -> None:
+    @cached_property
+    def _of_values(self) -> Table:
+        """Features of each value of each parameter; parameters share no column."""
         import numpy as np
 
-        self._names = tuple(effects)
-        pairs = [(name, repr(value)) for name in effects for value in space.parameters[name].domain]
-        self._place = {pair: row for row, pair in enumerate(pairs)}
-        blocks = [size * np.array(_shapes(space.parameters[name].domain)) for name, size in effects.items()]
-        self._table = np.zeros((sum(len(block) for block in blocks), sum(block.shape[1] for block in blocks)))
+        blocks = [size * np.array(_shapes(self._space.parameters[n].domain)) for n, size in self._effects.items()]
+        table = np.zeros((sum(len(block) for block in blocks), sum(block.shape[1] for block in blocks)))
         row = column = 0
         for block in blocks:
-            self._table[row : row + len(block), column : column + block.shape[1]] = block
+            table[row : row + len(block), column : column + block.shape[1]] = block
             row, column = row + len(block), column + block.shape[1]
-
-    def of(self, points: Sequence[Assignment]) -> Table:
-        """Return the features of assignments; (points, features)."""
-        import numpy as np
-
-        places = [[self._place[name, repr(point[name])] for name in self._names] for point in points]
-        found: Table = self._table[np.array(places, dtype=int).reshape(len(points), -1)].sum(axis=1)
-        return found
+        return table
 
 
 def _shapes(domain: Sequence[Scalar]) -> list[list[float]]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from json import JSONDecodeError
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agent.errors import StorageError, UsageError
 from agent.redaction import redact_text
 from agent.store.patience import PatientStorage
 
 if TYPE_CHECKING:
-    from optuna.storages import BaseStorage
+    from optuna.storages import BaseStorage, RDBStorage
 
+ATTEMPTS, PAUSE_S = 4, 0.5
 _PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/]*@")
 
 
@@ -57,7 +59,7 @@ def open_storage(url: str) -> BaseStorage:
             # A server may have been restarted since a connection was used last: look before each use.
             arguments = {"connect_args": {"timeout": 60}} if is_file else {"pool_pre_ping": True}
             # Not by `optuna.get_storage`, which puts a cache in front: it would keep every trial once more in memory.
-            storage = optuna.storages.RDBStorage(url, engine_kwargs=arguments)
+            storage = _opened(url, arguments)
             return storage if is_file else cast("BaseStorage", PatientStorage(storage))
         except (ArgumentError, NoSuchModuleError, ValueError, ImportError) as error:
             message = str(error).splitlines()[0]
@@ -70,6 +72,18 @@ def open_storage(url: str) -> BaseStorage:
                 f"--storage {_without_password(url)}: its tables are those of another Optuna version or of another "
                 "program. Name another database."
             ) from error
+
+
+def _opened(url: str, arguments: dict[str, Any]) -> RDBStorage:
+    """Open a storage, and make its tables; who makes them at the very moment when another agent does tries again."""
+    import optuna
+    from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+    for _ in range(ATTEMPTS):
+        with suppress(IntegrityError, ProgrammingError):
+            return optuna.storages.RDBStorage(url, engine_kwargs=arguments)
+        time.sleep(PAUSE_S)
+    return optuna.storages.RDBStorage(url, engine_kwargs=arguments)
 
 
 def _without_password(url: str) -> str:

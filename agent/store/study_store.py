@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
 FORGOTTEN, RECHECKS, RULED_OUT = "forgotten", "rechecks", "ruled_out"
-BEAT, SESSION, EPOCHS, PAUSED = "beat", "session", "epochs", "paused"
+BEAT, SESSION, EPOCHS, PAUSED, NODES = "beat", "session", "epochs", "paused", "nodes"
 RULES_ATTRIBUTE, VERDICTS = "rules", "verdicts"
 
 
@@ -129,13 +129,15 @@ class StudyStore:
 
     def trials_of(self, epoch: int = -1) -> tuple[Trial, ...]:
         """Return the trials of one epoch, by default the latest."""
-        wanted = epoch % (1 + len(self._later))
-        return tuple(trial for trial in self.trials() if trial.epoch == wanted)
+        return self._of_epoch(self.trials(), epoch)
 
     def probes_of(self, epoch: int = -1) -> tuple[Trial, ...]:
         """Return the probes of one epoch, by default the latest."""
+        return self._of_epoch(self.probes(), epoch)
+
+    def _of_epoch(self, trials: tuple[Trial, ...], epoch: int) -> tuple[Trial, ...]:
         wanted = epoch % (1 + len(self._later))
-        return tuple(trial for trial in self.probes() if trial.epoch == wanted)
+        return tuple(trial for trial in trials if trial.epoch == wanted) if self._later else trials
 
     def open_trial(self, work: Work, cookie: str, lease: Lease, artifact_dir: str) -> Trial:
         """Store a trial as running, with its lease and cookie in the same transaction, and return it."""

@@ -101,7 +101,7 @@ def campaign_on(
     store = StudyStore.create(open_storage(url), url, manifest)
     store.set_attribute(BUDGET, 24)
     ray, told = FakeRay(engine), list[str]()
-    monkeypatch.setattr(RayPool, "submit", lambda pool, requests: ray.submit(requests))
+    monkeypatch.setattr(RayPool, "submit", lambda pool, requests, *_: ray.submit(requests))
     monkeypatch.setattr(RayPool, "wait", lambda pool, running, timeout_s: ray.wait(running))
     monkeypatch.setattr(RayPool, "result", lambda pool, task: ray.result(task))
     campaign = Campaign(

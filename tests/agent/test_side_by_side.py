@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -34,7 +35,7 @@ from tests.support.synthetic_engine import SyntheticEngine
 ROOT = Path(__file__).parents[2]
 SPACE = load_space("torch")
 GPUS = {"gpu_count": 8, "numa_cpus": {"0": "0-31"}, "device": "cuda"}
-BUDGET_OF_STUDY = 6
+BUDGET_OF_STUDY = 5
 
 
 def settings(device: str = "cuda", ranks: int = 2) -> EngineSettings:
@@ -128,8 +129,20 @@ def test_the_user_is_told_of_a_lost_slot_and_the_study_goes_on(tmp_path: Path) -
 def test_two_trials_of_the_torch_engine_run_side_by_side_each_on_its_cores(tmp_path: Path) -> None:
     """A whole study through Ray: launches overlap in time and not in cores, and each record says which it had."""
     home = tmp_path / "home"
-    command = [sys.executable, "-m", "agent", "search", "--budget", str(BUDGET_OF_STUDY), "--option", "preset=tiny"]
-    command += ["--device", "cpu", "--tp", "2", "--trials-per-node", "2", "--accept-interference", "--home", str(home)]
+    command = [sys.executable, "-m", "agent", "search", "--budget", str(BUDGET_OF_STUDY), "--start-rung", "full"]
+    command += [
+        "--option",
+        "preset=tiny",
+        "--device",
+        "cpu",
+        "--tp",
+        "2",
+        "--trials-per-node",
+        "2",
+        "--accept-interference",
+        "--home",
+        str(home),
+    ]
     seen: dict[str, set[str]] = defaultdict(set)
     together = set[frozenset[str]]()
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as agent:
@@ -149,6 +162,9 @@ def test_two_trials_of_the_torch_engine_run_side_by_side_each_on_its_cores(tmp_p
     store = StudyStore(open_storage(url), url, "torch")
     slots = [trial.record.slot for trial in store.trials() if trial.record is not None]
     assert len(slots) == BUDGET_OF_STUDY and all(slot is not None and slot.cores for slot in slots)
+    asked = [sys.executable, "-m", "agent", "explain", "#0", "--json", "--home", str(home)]
+    told = json.loads(subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
+    assert slots[0] is not None and told["slot"] == slots[0].words()
     for one_slot, other_slot in itertools.combinations({slot for slot in slots if slot is not None}, 2):
         assert not set(one_slot.cores) & set(other_slot.cores)
 

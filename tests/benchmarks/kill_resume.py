@@ -150,7 +150,8 @@ class Victimised:
         self.found.kills += struck
         self._note(f"ended with {agent.returncode} after {time.monotonic() - born:.1f} s")
         if agent.returncode == 1:  # no code of ours: a fault, or whatever else nobody foresaw
-            self.found.problems.append(f"{home.name}: exit code 1 after {struck} kills; see the end of its stderr")
+            said = (self.folder / "stderr.txt").read_text(encoding="utf-8", errors="replace")[-500:]
+            self.found.problems.append(f"{home.name}: exit code 1 after {struck} kills: {said}")
         return struck, agent.returncode
 
     def _note(self, what: str) -> None:

@@ -14,6 +14,7 @@ from agent.outcome import Outcome, OutcomeKind
 from agent.propose import base, model_based, second_launch
 from agent.propose.collectives import MOST_LOST
 from agent.propose.history import ATTEMPTS, History
+from agent.propose.memo import Memo
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, propose
 from agent.propose.standing import Standing
@@ -42,16 +43,16 @@ def shape(work: Work) -> tuple[str, str]:
 
 
 @settings(max_examples=15)
-@given(planted_studies(), st.integers(0, 3), st.sampled_from([9, 24]))
-def test_a_fresh_sampler_proposes_what_a_kept_one_does(truth: Truth, seed: int, budget: int) -> None:
+@given(planted_studies(), st.integers(0, 3), st.sampled_from([9, 24]), st.sampled_from([1, 4]))
+def test_a_fresh_sampler_proposes_what_a_kept_one_does(truth: Truth, seed: int, budget: int, slots: int) -> None:
     """The proposer is a pure function of the history: the sampler object is only a cache."""
 
     def check(history: History, proposal: Proposal) -> None:
         if proposal is not None:
-            again = replace(history)  # no cached property is carried over
+            again = replace(history, memo=Memo())  # nothing that was worked out is carried over
             assert propose(again, Sampler(truth.space)) == proposal
 
-    SimulatedStudy(truth, budget, seed=seed, on_proposal=check).run()
+    SimulatedStudy(truth, budget, seed=seed, slots=slots, on_proposal=check).run()
 
 
 @settings(max_examples=20)

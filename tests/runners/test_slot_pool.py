@@ -54,7 +54,7 @@ class Tasks:
 def tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tasks]:
     """Tasks in the place of Ray's."""
     found = Tasks()
-    monkeypatch.setattr(RayPool, "submit", lambda pool, requests: found.submit(requests))
+    monkeypatch.setattr(RayPool, "submit", lambda pool, requests, *_: found.submit(requests))
     monkeypatch.setattr(RayPool, "wait", lambda pool, running, timeout_s: found.wait(running))
     monkeypatch.setattr(RayPool, "result", lambda pool, task: found.result(task))
     monkeypatch.setattr(RayPool, "cancel", lambda *_: None)

@@ -31,11 +31,12 @@ class Search:
 
     home: Path
     process: subprocess.Popen[str]
+    patience_s: float = TIMEOUT_S
 
     @cached_property
     def ended(self) -> subprocess.CompletedProcess[str]:
         """Wait for its end and return what it printed."""
-        out, err = self.process.communicate(timeout=TIMEOUT_S)
+        out, err = self.process.communicate(timeout=self.patience_s)
         return subprocess.CompletedProcess(self.process.args, self.process.returncode, out, err)
 
 

@@ -105,6 +105,7 @@ class SimulatedStudy:
             rechecks=self.rechecks,
             known_spread=self.known_spread,
             owner=self.lease,
+            memo=self._sampler.memo,
         )
 
     def run(self, steps: int = MOST_STEPS) -> Stop | None:

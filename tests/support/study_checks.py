@@ -16,11 +16,15 @@ from agent.reading import read_study
 from agent.store.study_store import StudyStore
 from agent.store.trial import Lease, Trial
 from agent.wishes import read_wishes
+from runners import Rung
 from runners.registry import make_runner
 
 
-def problems_of(home: Path, budget: int | None) -> list[str]:
-    """Return what is wrong with a study that is over: lost, doubled or open trials, another budget, other proposals."""
+def problems_of(home: Path, budget: int | None, *, is_serial: bool = True) -> list[str]:
+    """Return what is wrong with a study that is over: lost, doubled or open trials, another budget, other proposals.
+
+    What is proposed while others run hangs on when those end: only a study of one slot is asked for its proposals.
+    """
     store = read_study(Home.find(str(home)), None, None).store
     trials = (*store.trials(), *store.probes())
     counted = [trial for trial in store.trials() if trial.counts]
@@ -30,10 +34,12 @@ def problems_of(home: Path, budget: int | None) -> list[str]:
     for study in (store.trials(), store.probes()):
         if [trial.number for trial in study] != list(range(len(study))):
             found.append(f"numbers have gaps: {[trial.number for trial in study]}")
-        identities = Counter((trial.study, trial.work.identity) for trial in study if trial.counts)
+        # Of what runs at the same time, several may turn out to run as the same: only what was asked for is unique.
+        names = (trial.work.identity if is_serial else trial.work.asked_identity for trial in study if trial.counts)
+        identities = Counter(names)
         found += [f"{identity} was closed {number} times" for identity, number in identities.items() if number > 1]
     found += [f"#{trial.number} has no evidence" for trial in counted if trial.record is None]
-    return found + integrity_problems(home) + other_proposals(store)
+    return found + integrity_problems(home) + (other_proposals(store) if is_serial else [])
 
 
 def integrity_problems(home: Path) -> list[str]:
@@ -71,13 +77,15 @@ def other_proposals(store: StudyStore) -> list[str]:
 def _proposal(store: StudyStore, closed: Sequence[Trial], sampler: Sampler, owner: Lease | None) -> object:
     manifest = store.manifest
     trials = tuple(trial for trial in closed if trial.study == store.name)
-    probes = tuple(trial for trial in closed if trial.study != store.name)
-    atlas = chart(trials, probes, manifest.space, manifest.facts, manifest.inherited)
+    companion = tuple(trial for trial in closed if trial.study != store.name)
+    probes = tuple(trial for trial in companion if trial.work.rung is Rung.PROBE)
+    checks = tuple(trial for trial in companion if trial.work.rung is not Rung.PROBE)
+    atlas = chart(trials, companion, manifest.space, manifest.facts, manifest.inherited)
     whole = history_of(store, make_runner(manifest.settings.engine.engine), atlas, read_wishes(store))
     from dataclasses import replace
 
     # What stopped an agent does not stop the next one: the history is that of the agent which proposed.
-    return propose(replace(whole, trials=trials, probes=probes, owner=owner), sampler)
+    return propose(replace(whole, trials=trials, probes=probes, checks=checks, owner=owner), sampler)
 
 
 def _groups(trials: Sequence[Trial]) -> list[list[Trial]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.propose.drafting import Drafting
+from agent.propose.drafting import USUAL_SD, USUAL_SHARE, Drafting, _Pass, _token
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Assignment, load_node, true_value
@@ -96,3 +96,38 @@ def _without_steps(trial: Trial) -> Trial:
     levels = tuple(each.model_copy(update={"step_ms_p50": 0.0}) for each in trial.record.measurement.levels)
     measurement = trial.record.measurement.model_copy(update={"levels": levels})
     return trial.model_copy(update={"record": trial.record.model_copy(update={"measurement": measurement})})
+
+
+def test_what_a_single_pair_of_launches_tells_of_a_token_is_drawn_towards_what_is_usual() -> None:
+    """As sure as the usual: half-way. Many launches are believed."""
+    assert _token([(0.0, USUAL_SD, 10.0)]).share == pytest.approx(USUAL_SHARE / 2)
+    assert _token([(0.3, 0.001, 10.0)]).share == pytest.approx(0.3, abs=0.001)
+    assert _token([]).share == pytest.approx(USUAL_SHARE)
+
+
+def test_beside_values_that_make_a_step_shorter_a_token_takes_a_larger_share_of_it() -> None:
+    """Some of its time stays: less than all of it, and more than nothing."""
+    token, half = _token([(0.1, 0.001, 10.0)]), 5.0
+    seen = _Pass(2, (0.7, 0.6), {1: half * (1 + 2 * token.share)}, 1)
+    assert token.share < token.beside(seen, 1).share < 2 * token.share
+    slower = _Pass(2, (0.7, 0.6), {1: 20.0}, 1)
+    assert token.beside(slower, 1).share == token.share
+
+
+@pytest.mark.parametrize("name", ["pcie2-24gib-vllm", "nvlink8-hopper-moe"])
+def test_one_token_more_is_foretold_without_bias(name: str) -> None:
+    """A lucky launch with speculation would make drafting look cheap, and every study would draft too much."""
+    errors = []
+    for seed in range(12):
+        study = ModelledStudy(node=load_node(name), budget=40, seed=seed)
+        default = study.history().default
+        for kind, point in ((Kind.DEFAULT, default), (Kind.BASELINE, study.history().without_speculation(default))):
+            study.launch(Work(kind=kind, rung=Rung.FULL, requested=point, resolved=point))
+        drafting = Drafting(study.history())
+        parameter = study.space.draft_length_names[0]
+        longer = study.space.normalise({**default, parameter: int(default[parameter]) + 1}, study.facts)
+        values = [true_value(study.node, point) for point in (default, longer)]
+        if drafting.is_known and values[0] and values[1]:
+            errors.append(drafting.effects([longer])[0].value - math.log(values[1] / values[0]))
+    assert len(errors) == 12
+    assert abs(sum(errors) / len(errors)) < 0.03

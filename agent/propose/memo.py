@@ -1,0 +1,62 @@
+"""What a growing study adds up to, kept from one proposal to the next: a long one costs no more than a short one.
+
+A closed trial never changes. So what was added up over the closed trials at the beginning of a list holds for good, and
+only what comes after them is looked at again. It is a cache and nothing else: a fresh memo gives the same answers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, MutableMapping, MutableSequence, MutableSet, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from agent.store.trial import Trial
+
+S = TypeVar("S", bound=MutableMapping[Any, Any] | MutableSequence[Any] | MutableSet[Any])
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A sum over the closed trials at the beginning of a list."""
+
+    state: Any
+    number: int = 0
+    first: Trial | None = None
+    last: Trial | None = None
+
+    def is_of(self, trials: Sequence[Trial]) -> bool:
+        """Return whether it is a sum over the beginning of this list: the very trials, as they were closed."""
+        if self.number == 0:
+            return True
+        return self.number <= len(trials) and trials[0] is self.first and trials[self.number - 1] is self.last
+
+
+class Memo:
+    """Sums over lists of trials, each by a name of its own."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+
+    def fold(self, name: str, trials: Sequence[Trial], start: Callable[[], S], add: Callable[[S, Trial], object]) -> S:
+        """Return what adding all trials to the start comes to, in their order. The caller may keep it, not change it.
+
+        Args:
+            name: Of this sum; always with the same start and the same way to add.
+            trials: The list, in which a trial is replaced when it is closed and never afterwards.
+            start: An empty container.
+            add: Puts one trial into the container. What is in it already must be replaced, not changed in place:
+                containers are copied without their contents.
+        """
+        kept = self._kept.get(name)
+        if kept is None or not kept.is_of(trials):
+            kept = self._kept[name] = _Kept(start())
+        while kept.number < len(trials) and trials[kept.number].is_closed:
+            kept.last = trials[kept.number]
+            kept.first = kept.first or kept.last
+            add(kept.state, kept.last)
+            kept.number += 1
+        found: S = copy.copy(kept.state)
+        for trial in trials[kept.number :]:
+            add(found, trial)
+        return found

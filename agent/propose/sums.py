@@ -1,0 +1,251 @@
+"""What the trials of a study add up to, each sum taken over what is new only (`memo`)."""
+
+from __future__ import annotations
+
+import statistics
+from bisect import insort
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from agent.deadends.claims import reaches
+from agent.effects import Rewrites, replaced_in, taken_in
+from agent.objectives import objectives
+from agent.reasons import TWICE, Policy
+from agent.store.trial import Kind, Trial
+from runners import EffectProof, Rung
+from search_spaces import Assignment, Scalar
+
+if TYPE_CHECKING:
+    from agent.propose.history import History
+
+Value = tuple[str, str]
+"""A parameter and the text of one of its values."""
+
+
+def launches(history: History) -> list[Trial]:
+    """Return the launches at the top rung that count, with those in flight."""
+    return history.memo.fold("launches", history.trials, list, _add_launch)
+
+
+def num_confirmations(history: History) -> int:
+    """Return how many of them are second launches that a failure asked for."""
+    counted = history.memo.fold("kinds", history.trials, Counter, _add_kind)
+    return int(counted[Kind.CONFIRM])
+
+
+def identities(history: History) -> set[str]:
+    """Return the identities of the launches that are closed or in flight, as asked and as ran."""
+    return history.memo.fold("identities", history.trials, set, _add_identity)
+
+
+def interruptions(history: History) -> Counter[str]:
+    """Return how often each identity ended by the harness's own fault."""
+    parts = {"trials": history.trials, "probes": history.probes, "checks": history.checks}
+    folds = (history.memo.fold(f"interruptions {name}", part, Counter, _add_fault) for name, part in parts.items())
+    return sum(folds, Counter())
+
+
+def values(history: History) -> dict[str, list[float]]:
+    """Return key → values of all measured launches of an assignment, in order; for studies of one goal."""
+    return history.memo.fold("values", history.trials, dict, _add_value)
+
+
+def weighed_values(history: History, index: int | None) -> dict[str, list[float]]:
+    """Return the same for studies of several goals, weighed as for the launch of that number, or all alike."""
+    found: dict[str, list[float]] = defaultdict(list)
+    kept = [trial for trial in history.trials if trial.is_measured and trial.outcome and trial.outcome.value]
+    for trial, value in zip(kept, objectives(kept, history.settings, index), strict=True):
+        found[trial.work.key].append(value)
+    return found
+
+
+def num_closed(history: History) -> int:
+    """Return how many launches that count are closed."""
+    counted = history.memo.fold("closed", history.trials, Counter, _add_closed)
+    return int(counted[True])
+
+
+def launched_keys(history: History) -> set[str]:
+    """Return the keys of all launches that count or are in flight."""
+    return history.memo.fold("launched", history.trials, set, _add_key)
+
+
+def repeats(history: History, key: str | None) -> list[Trial]:
+    """Return an assignment's repeats, those that failed or are in flight included."""
+    found: dict[str, list[Trial]] = history.memo.fold("repeats", history.trials, dict, _add_repeat)
+    return found.get(key or "", [])
+
+
+def first_measured(history: History, key: str) -> Trial:
+    """Return the first launch that measured an assignment."""
+    return history.memo.fold("first measured", history.trials, dict, _add_first)[key]
+
+
+def launch_times(history: History) -> list[float]:
+    """Return the seconds of the measured launches, in ascending order."""
+    return history.memo.fold("times", history.trials, list, _add_time)
+
+
+def stopping(history: History) -> list[Trial]:
+    """Return the trials that failed by what stops a study, those of the launches first."""
+    parts = {"trials": history.trials, "probes": history.probes, "checks": history.checks}
+    folds = (history.memo.fold(f"stopping {name}", part, list, _add_stopping) for name, part in parts.items())
+    return [trial for found in folds for trial in found]
+
+
+def failed_once(history: History) -> list[Trial]:
+    """Return the failed launches whose failure's policy may ask for a second one."""
+    return history.memo.fold("failed once", history.trials, list, _add_failed_once)
+
+
+def best_rates(history: History) -> dict[int, float]:
+    """Return concurrency → the highest rate that a launch was measured with, in output tokens per second."""
+    return history.memo.fold("best rates", history.trials, dict, _add_rates)
+
+
+def means(found: Mapping[str, list[float]]) -> dict[str, float]:
+    """Return key → mean of its values."""
+    return {key: each[0] if len(each) == 1 else statistics.fmean(each) for key, each in found.items()}
+
+
+def measured(history: History) -> dict[str, Assignment]:
+    """Return key → resolved assignment of everything that was measured, in order of first measurement."""
+    return history.memo.fold("measured", history.trials, dict, _add_measured)
+
+
+def stopped_early(history: History) -> dict[str, tuple[Assignment, float]]:
+    """Return key → resolved assignment and partial value of everything that was ever stopped early as slower."""
+    return history.memo.fold("slower", history.trials, dict, _add_slower)
+
+
+def silent_rewrites(history: History, *, with_probes: bool) -> Rewrites:
+    """Return the values that the engine was seen to replace and never seen to take."""
+    parts = {"trials": history.trials, "checks": history.checks}
+    parts |= {"probes": history.probes} if with_probes else {}
+    found: dict[tuple[str, Scalar], EffectProof] = {}
+    taken: set[tuple[str, Scalar]] = set()
+
+    def add(known: dict[tuple[str, Scalar], EffectProof], trial: Trial) -> None:
+        known |= replaced_in(trial, history.space)
+
+    for name, part in parts.items():
+        found |= history.memo.fold(f"replaced {name}", part, dict, add)
+        taken |= history.memo.fold(f"taken {name}", part, set, _add_taken)
+    return {key: proof for key, proof in found.items() if key not in taken}
+
+
+def working_at(history: History, rung: Rung) -> dict[str, Assignment]:
+    """Return key → resolved assignment of everything that worked at a rung or above it."""
+
+    def add(found: dict[str, Assignment], trial: Trial) -> None:
+        if trial.works and reaches(trial.work.rung, rung):
+            found[trial.work.key] = trial.work.resolved
+
+    parts = {"trials": history.trials, "checks": history.checks, "probes": history.probes}
+    found: dict[str, Assignment] = {}
+    for name, part in parts.items():
+        found |= history.memo.fold(f"working at {rung.value} {name}", part, dict, add)
+    return found
+
+
+def served_values(history: History) -> set[Value]:
+    """Return the values with which a launch served."""
+    return history.memo.fold("served values", history.trials, set, _add_served(1))
+
+
+def served_pairs(history: History) -> set[tuple[Value, Value]]:
+    """Return the pairs of values with which a launch served."""
+    return history.memo.fold("served pairs", history.trials, set, _add_served(2))
+
+
+def _add_launch(found: list[Trial], trial: Trial) -> None:
+    if trial.counts or not trial.is_closed:
+        found.append(trial)
+
+
+def _add_kind(found: Counter[Kind], trial: Trial) -> None:
+    if trial.counts or not trial.is_closed:
+        found[trial.work.kind] += 1
+
+
+def _add_closed(found: Counter[bool], trial: Trial) -> None:
+    found[trial.counts] += 1
+
+
+def _add_key(found: set[str], trial: Trial) -> None:
+    if trial.counts or not trial.is_closed:
+        found.add(trial.work.key)
+
+
+def _add_repeat(found: dict[str, list[Trial]], trial: Trial) -> None:
+    if trial.work.kind is Kind.REPEAT and (trial.counts or not trial.is_closed):
+        found[trial.work.key] = [*found.get(trial.work.key, ()), trial]
+
+
+def _add_first(found: dict[str, Trial], trial: Trial) -> None:
+    if trial.is_measured:
+        found.setdefault(trial.work.key, trial)
+
+
+def _add_time(found: list[float], trial: Trial) -> None:
+    if trial.is_measured and trial.record is not None:
+        insort(found, trial.record.wall_s)
+
+
+def _add_stopping(found: list[Trial], trial: Trial) -> None:
+    failure = trial.outcome.failure if trial.outcome is not None else None
+    if failure is not None and failure.policy is Policy.STOP_STUDY:
+        found.append(trial)
+
+
+def _add_failed_once(found: list[Trial], trial: Trial) -> None:
+    failure = trial.outcome.failure if trial.is_failed and trial.outcome is not None else None
+    if failure is not None and failure.policy in TWICE and trial.work.kind is not Kind.CONFIRM:
+        found.append(trial)
+
+
+def _add_rates(found: dict[int, float], trial: Trial) -> None:
+    measurement = trial.record.measurement if trial.is_measured and trial.record else None
+    for level in measurement.levels if measurement else ():
+        found[level.concurrency] = max(found.get(level.concurrency, 0.0), level.output_tok_per_s)
+
+
+def _add_identity(found: set[str], trial: Trial) -> None:
+    if trial.counts or not trial.is_closed:
+        found.update((trial.work.identity, trial.work.asked_identity))
+
+
+def _add_fault(found: Counter[str], trial: Trial) -> None:
+    if trial.is_our_fault:
+        found[trial.work.identity] += 1
+
+
+def _add_value(found: dict[str, list[float]], trial: Trial) -> None:
+    if trial.is_measured and trial.outcome is not None and trial.outcome.value:
+        key = trial.work.key
+        found[key] = [*found.get(key, ()), trial.outcome.value]
+
+
+def _add_measured(found: dict[str, Assignment], trial: Trial) -> None:
+    if trial.is_measured:
+        found[trial.work.key] = trial.work.resolved
+
+
+def _add_slower(found: dict[str, tuple[Assignment, float]], trial: Trial) -> None:
+    if trial.is_slower and trial.outcome is not None and trial.outcome.value:
+        found[trial.work.key] = (trial.work.resolved, trial.outcome.value)
+
+
+def _add_taken(found: set[tuple[str, Scalar]], trial: Trial) -> None:
+    found |= taken_in(trial)
+
+
+def _add_served(size: int) -> Callable[[set[Any], Trial], None]:
+    def add(found: set[Any], trial: Trial) -> None:
+        if trial.is_measured or (trial.is_slower and trial.outcome is not None and trial.outcome.value):
+            listed = [(name, repr(value)) for name, value in trial.work.resolved.items()]
+            found.update(listed if size == 1 else combinations(listed, 2))
+
+    return add

@@ -1,0 +1,74 @@
+"""Sums that are kept from one proposal to the next are what a fresh look at all trials comes to."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.propose.memo import Memo
+from agent.reasons import Reason
+from agent.store.trial import Trial
+from runners import Rung
+from tests.support.lives import PASSED, failed
+from tests.support.planted import small_space
+from tests.support.simulated_study import START
+from tests.support.strategies import numbered
+
+SPACE = small_space()
+
+
+def closed_trials(number: int, seed: int) -> list[Trial]:
+    """Return closed launches of random assignments, repeats among them."""
+    generator = random.Random(seed)
+    outcomes = [PASSED, failed(Reason.ASSERTION)]
+    points = [{name: generator.choice(each.domain) for name, each in SPACE.parameters.items()} for _ in range(number)]
+    return numbered([(point, Rung.FULL, generator.choice(outcomes)) for point in points])
+
+
+def opened(trial: Trial) -> Trial:
+    """Return a trial as it was while it ran."""
+    return trial.model_copy(update={"closed_at": None, "outcome": None, "record": None})
+
+
+def add(found: dict[str, tuple[int, ...]], trial: Trial) -> None:
+    """Note which trials had an assignment, those that run marked by a minus."""
+    sign = 1 if trial.is_closed else -1
+    found[trial.work.key] = (*found.get(trial.work.key, ()), sign * trial.number)
+
+
+@given(st.integers(1, 30), st.integers(1, 8), st.integers(0, 1000))
+def test_in_whatever_order_trials_end_the_sum_is_that_over_all_of_them(number: int, slots: int, seed: int) -> None:
+    ended, generator, memo = closed_trials(number, seed), random.Random(seed), Memo()
+    now: list[Trial] = []
+    running: list[int] = []
+    while len(now) < number or running:
+        if len(now) < number and len(running) < slots:
+            running.append(len(now))
+            now.append(opened(ended[len(now)]))
+        else:
+            index = running.pop(generator.randrange(len(running)))
+            now[index] = ended[index]
+        found = memo.fold("keys", tuple(now), dict, add)
+        assert found == Memo().fold("keys", now, dict, add)
+        assert list(found) == list(Memo().fold("keys", now, dict, add))
+
+
+def test_what_is_returned_is_not_changed_by_what_comes_later() -> None:
+    """A history keeps its sums while the next one goes on from them."""
+    trials, memo = closed_trials(6, 1), Memo()
+    before = memo.fold("keys", trials[:3], dict, add)
+    kept = dict(before)
+    memo.fold("keys", trials, dict, add)
+    assert before == kept
+
+
+def test_another_list_is_summed_up_anew() -> None:
+    """A changed environment begins a new epoch, and a corrected verdict replaces a trial."""
+    trials, memo = closed_trials(5, 2), Memo()
+    memo.fold("keys", trials, dict, add)
+    later = [trial.model_copy(update={"started_at": START + timedelta(days=1)}) for trial in trials]
+    assert memo.fold("keys", trials[2:], dict, add) == Memo().fold("keys", trials[2:], dict, add)
+    assert memo.fold("keys", later, dict, add) == Memo().fold("keys", later, dict, add)
