@@ -253,8 +253,7 @@ def test_an_agent_that_lost_its_study_writes_nothing_more(tmp_path: Path) -> Non
     """What it had in flight was closed by the new owner already."""
     from tests.support.synthetic_engine import SyntheticEngine
 
-    store, pool = small_study(tmp_path), PoolInHere(SyntheticEngine())
-    agent = campaign(store, pool, tmp_path / "home")
+    store = small_study(tmp_path)
 
     class Stolen(PoolInHere):
         def wait(self, running, timeout_s):  # type: ignore[no-untyped-def]
@@ -264,7 +263,7 @@ def test_an_agent_that_lost_its_study_writes_nothing_more(tmp_path: Path) -> Non
             agent.lost_to = lambda: "process 5 on faster"
             return []
 
-    agent.pool = Stolen(SyntheticEngine())  # type: ignore[assignment]
+    agent = campaign(store, Stolen(SyntheticEngine()), tmp_path / "home")
     stop = agent.run()
     assert stop.resumable and "process 5 on faster" in stop.why
     again = StudyStore(open_storage(store.url), store.url, store.name)

@@ -191,8 +191,8 @@ def test_a_full_disk_under_mlflow_is_an_error_of_the_mirror_and_a_sync_makes_it_
     assert again.sync(study).unchanged == 5
 
 
-def test_the_exit_code_of_a_disk_is_5() -> None:
+def test_the_exit_code_of_a_disk_is_5(tmp_path: Path) -> None:
     stop = Stop("no room", resumable=True, storage_failed=True)
     ended: Any = type("Ended", (), {"stop": stop})()
     console: Any = type("Console", (), {"print": lambda *_, **__: None})()
-    assert ending._exit_code(ended, manifest(), console) == StorageError.exit_code
+    assert ending._exit_code(ended, manifest(), Home(tmp_path), console) == StorageError.exit_code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -155,7 +156,9 @@ def documented(command: str, content: dict[str, object]) -> bool:
     """Return whether the page beside the commands lists exactly these keys for this command."""
     page = (Path(str(command_line_package.__file__)).parent / "README.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith(f"| `{command} --json`"))
-    return {word.strip("` ") for word in row.split("|")[2].split(",")} == set(content)
+    keys = re.sub(r"\([^)]*\)", "", row.split("|")[2])  # what an inner object holds stands in brackets
+    assert {word.strip("` ") for word in keys.split(",")} == set(content)
+    return True
 
 
 @pytest.mark.parametrize(

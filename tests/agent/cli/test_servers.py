@@ -81,7 +81,8 @@ def test_the_doctors_json_holds_facts_node_and_every_value(
     """The keys are a promise to programs."""
     words = ("doctor", "--engine", "sglang", "--engine-python", installed.sglang, "--device", "cpu", "--json")
     found = json.loads(invoke(*words, "--home", str(tmp_path)).stdout)
-    assert set(found) == {"facts", "node", "engines", "interference"}
+    assert set(found) == {"facts", "node", "engines", "interference", "cluster"}
+    assert found["cluster"] is None
     assert set(found["node"][0]) == {"name", "is_there", "found", "cure", "is_needed"}
     engine = found["engines"][0]
     assert set(engine) == {"engine", "usable", "version", "python", "problem", "parameters"}
