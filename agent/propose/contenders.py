@@ -54,7 +54,8 @@ def any_repeat(history: History, standing: Standing) -> Work | None:
 
 def _wanted(history: History, standing: Standing, leader: str) -> list[str]:
     baseline = history.baseline_key
-    others = [key for key in standing.reliable if key not in (leader, baseline)]
+    # In a long study nothing is expected of what is neither among the best nor among the latest: no rival is there.
+    others = [key for key in standing.reliable if key not in (leader, baseline) and key in standing.expected]
     gains = {key: standing.expected_gain(key, leader) for key in others}
     rivals = [key for key in sorted(gains, key=lambda key: (-gains[key], key))[: BEST - 1] if gains[key] > MATTERS]
     wanted = [leader, *rivals] if rivals else []
