@@ -152,7 +152,7 @@ def port_taken(engine: Path, folder: Path) -> tuple[TrialRequest, RunRecord]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ports = iter((int(taken.getsockname()[1]), free_port()))
         request = engine_request(str(engine / "venv/bin/python"), engine / "models/target", folder)
-        return request, VllmRunner(lambda distances: next(ports)).run(request)
+        return request, VllmRunner(lambda distances, within: next(ports)).run(request)
 
 
 def too_slow(engine: Path, folder: Path) -> tuple[TrialRequest, RunRecord]:

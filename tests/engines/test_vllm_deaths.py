@@ -91,7 +91,7 @@ def served(vllm: InstalledEngine, tmp_path_factory: pytest.TempPathFactory) -> S
     request = engine_request(vllm.python, vllm.models / "target", folder)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ports = iter((int(taken.getsockname()[1]), free_port()))
-        runner = VllmRunner(lambda distances: next(ports))
+        runner = VllmRunner(lambda distances, within: next(ports))
         ended = run_and_act(request, lambda: addresses.update(listening_addresses(request.cookie)), runner)
     return Served(ended, addresses, folder)
 
