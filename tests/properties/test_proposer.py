@@ -404,8 +404,12 @@ def test_in_a_long_study_too_a_fresh_sampler_proposes_what_a_kept_one_does() -> 
 
 
 def test_a_failure_inside_a_confirmed_dead_end_gets_no_second_launch() -> None:
-    """Whether it was flaky no longer matters: the assignment is dead for another reason."""
-    open_failure = Outcome(kind=OutcomeKind.FAILED, failure=Planted(where(expert=True), Reason.ASSERTION).failure)
+    """Whether it was flaky no longer matters: the assignment is dead for another reason.
+
+    The failure names no parameter: one that does is asked about elsewhere, where the answer tells more.
+    """
+    nameless = Planted(where(expert=True), Reason.ASSERTION).failure.model_copy(update={"blames": ()})
+    open_failure = Outcome(kind=OutcomeKind.FAILED, failure=nameless)
     certain = Outcome(kind=OutcomeKind.FAILED, failure=Planted(where(backend="b"), Reason.UNSUPPORTED_ARCH).failure)
     elsewhere = {**DEFAULT, "backend": "b", "draft": 0, "graph": 0}
     rows = [

@@ -93,6 +93,12 @@ def _by_make(words: tuple[str, ...]) -> None:
     assert set(words) <= set(targets)
 
 
+def _by_sbatch(words: tuple[str, ...]) -> None:
+    """The job's script is there, and hands its words to a search."""
+    assert (ROOT / words[0]).exists()
+    parsed_by_agent(("search", *words[1:]))
+
+
 def _by_pip(words: tuple[str, ...]) -> None:
     """What is installed by hand is the pinned version, or one of our own optional packages."""
     pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -136,6 +142,7 @@ TAKEN_BY: dict[str, Callable[[tuple[str, ...]], None]] = {
     "ray": _by_ray,
     "mlflow": _by_mlflow,
     "make": _by_make,
+    "sbatch": _by_sbatch,
     "pip": _by_pip,
     "python": _by_python,
     ".venv/bin/pytest": _by_pytest,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,8 @@ def test_the_file_on_the_page_loads(tmp_path: Path) -> None:
     """Somebody who has only the page begins with it."""
     page = (Path(__file__).parents[2] / "search_spaces" / "nodes" / "README.md").read_text(encoding="utf-8")
     path = tmp_path / "node.yaml"
-    path.write_text(textwrap.dedent(page.partition("## A whole file\n\n")[2].partition("\n## ")[0]), encoding="utf-8")
+    block = page.partition("## A whole file\n\n```yaml node\n")[2].partition("\n```")[0]
+    path.write_text(block, encoding="utf-8")
     node = load_node(path)
     assert (node.name, len(node.file.failures), len(node.file.no_ops)) == ("my-node", 1, 1)
 
