@@ -25,7 +25,7 @@ class Places:
     def has_room(self, in_flight: Sequence[Running]) -> bool:
         """Return whether one more may start beside those that run."""
         if self.fleet is None:
-            return len(in_flight) < self.slots
+            return self.pool.has_room(len(in_flight), self.slots)
         return len(in_flight) < self.fleet.capacity and self.fleet.free_node(in_flight) is not None
 
     def submit(self, requests: Sequence[TrialRequest], in_flight: Sequence[Running]) -> Running:

@@ -75,8 +75,3 @@ def visible_at(rung: Rung, space: SearchSpace) -> tuple[str, ...]:
         for name, each in space.parameters.items()
         if each.flag_names or any(variable.startswith(prefix) for variable in each.env_names)
     )
-
-
-def key_at(rung: Rung, assignment: Mapping[str, object], space: SearchSpace) -> tuple[str, ...]:
-    """Return what a rung sees of an assignment: equal for those that it cannot tell apart."""
-    return tuple(repr(assignment[name]) for name in visible_at(rung, space))
