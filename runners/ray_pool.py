@@ -26,7 +26,7 @@ from runners.ray_environment import restore_environment, set_environment
 from runners.ray_nodes import NodeQuestion, RayNode, facts_here, living, resources_of
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
-from runners.signal_handlers import handlers_kept
+from runners.signal_handlers import excepthook_kept, handlers_kept
 from runners.slot_binding import bound
 from runners.slots import slot_here
 
@@ -70,7 +70,8 @@ class RayPool:
         if self._address is not None and (problem := address_problem(self._address)):
             raise PoolError(f"Ray at {self._address}: {problem}")
         self._before = set_environment(is_own=self._address is None)
-        import ray
+        with excepthook_kept():
+            import ray
 
         # Said once by Ray at every start, about a default that we want.
         logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
@@ -131,7 +132,7 @@ class RayPool:
         """Raise PoolError when the cluster does not have what one trial of the study needs."""
         import ray
 
-        available = ray.clusterresources_of()
+        available = ray.cluster_resources()
         for resource, amount in resources_of(settings).items():
             name = resource.removeprefix("num_").upper().rstrip("S")
             if available.get(name, 0) < amount:
