@@ -27,11 +27,18 @@ AUTH_MODE, AUTH_TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
 """Source: Ray 2.60 _private/authentication; earlier versions without tokens do not read them."""
 
 
+OF_WORKERS = "RAY_RAYLET_PID"
+"""Whose life a process of Ray's hangs on when it loses its raylet. It ends itself at once, with exit code 1, where that
+process is dead; without the variable, where its own parent is `init` (seen on 2.60). An agent under nohup, a service
+manager or a container's init has such a parent, and is no worker: it hangs on nobody's life but its own."""
+
+
 def set_environment(*, is_own: bool) -> dict[str, str | None]:
     """Set the variables of this process for a Ray of our own or of somebody else; return what is to be restored."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     own = {**OWN, AUTH_MODE: "token", AUTH_TOKEN: _own_token()} if is_own else {}
+    own |= {OF_WORKERS: str(os.getpid())}
     before = {name: os.environ.get(name) for name in own}
     os.environ.update(own)
     return before
