@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.kill_resume --kills 200
     python -m tests.benchmarks.kill_resume --kills 30 --engine vllm
+    python -m tests.benchmarks.kill_resume --kills 60 --double-kills
 
 Victims (tests/support/victims.py): the agent, Ray's daemons and worker, the warden, the engine, the watchdog; Ctrl-C
 once and twice, a closed terminal, and a power cut (everything stopped, the state copied, all killed, resumed from the
@@ -19,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import click
@@ -52,6 +53,9 @@ class Course:
     longest_pause_s: float
     kills_each: int
     """Kills after which a study is left to end in peace."""
+    weights: Mapping[str, int] = field(default_factory=lambda: victims.WEIGHTS)
+    at_once: float = 0.0
+    """Share of the kills that follow within a second on the one before."""
 
 
 @dataclass
@@ -67,6 +71,8 @@ class Finding:
     probes: int = 0
     interrupted: int = 0
     resumes: int = 0
+    exit_codes: dict[str, int] = field(default_factory=dict)
+    """How the agents ended: a negative number is the signal that killed one."""
     problems: list[str] = field(default_factory=list)
     """Trials lost or doubled, budgets that are not exact, databases that are not sound, other proposals."""
     processes_left: int = 0
@@ -132,10 +138,8 @@ class Victimised:
             preexec_fn=_signals_as_usual,
         )
         struck, born = 0, time.monotonic()
-        while not _ends_within(
-            agent, self._random.uniform(0.5, self.course.longest_pause_s) if kills > struck else None
-        ):
-            kind, victim = victims.choose(self._random, agent.pid)
+        while not _ends_within(agent, self._pause() if kills > struck else None):
+            kind, victim = victims.choose(self._random, agent.pid, self.course.weights)
             self._sessions |= _sessions_below(agent.pid)
             self.found.victims[kind] = self.found.victims.get(kind, 0) + 1
             self._note(f"{kind} after {time.monotonic() - born:.1f} s")
@@ -149,10 +153,16 @@ class Victimised:
                 break
         self.found.kills += struck
         self._note(f"ended with {agent.returncode} after {time.monotonic() - born:.1f} s")
+        code = str(agent.returncode)
+        self.found.exit_codes[code] = self.found.exit_codes.get(code, 0) + 1
         if agent.returncode == 1:  # no code of ours: a fault, or whatever else nobody foresaw
             said = (self.folder / "stderr.txt").read_text(encoding="utf-8", errors="replace")[-500:]
             self.found.problems.append(f"{home.name}: exit code 1 after {struck} kills: {said}")
         return struck, agent.returncode
+
+    def _pause(self) -> float:
+        is_short = self._random.random() < self.course.at_once
+        return self._random.uniform(0.0, 1.0) if is_short else self._random.uniform(0.5, self.course.longest_pause_s)
 
     def _note(self, what: str) -> None:
         with (self.folder / "course.txt").open("a", encoding="utf-8") as file:
@@ -282,18 +292,28 @@ def _signals_as_usual() -> None:
 @click.option("--models", type=click.Path(path_type=Path), help="Folder with the model `tiny` for it.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--minutes", default=float("inf"), help="Time after which no further study is begun.")
-def main(kills: int, engine: str, engine_python: str | None, models: Path | None, seed: int, minutes: float) -> None:
+@click.option("--double-kills", is_flag=True, help="Others than the agent, every second one right after another.")
+@click.option("--course", type=click.Path(path_type=Path), help="File for what was killed when, and how agents ended.")
+def main(
+    kills: int,
+    engine: str,
+    engine_python: str | None,
+    models: Path | None,
+    seed: int,
+    minutes: float,
+    double_kills: bool,
+    course: Path | None,
+) -> None:
     """Print what is left of studies after that many kills; exit code 1 when anything is wrong."""
-    course = courses(engine, models)
+    plan = courses(engine, models)
     if engine_python is not None:
-        course = Course(
-            (*course.options, "--engine-python", engine_python),
-            course.budget,
-            course.longest_pause_s,
-            course.kills_each,
-        )
+        plan = replace(plan, options=(*plan.options, "--engine-python", engine_python))
+    if double_kills:
+        plan = replace(plan, weights=victims.OTHERS, at_once=0.5)
     with tempfile.TemporaryDirectory(prefix="kill-resume-") as folder:
-        found = run(kills, course, seed, Path(folder), 60 * minutes)
+        found = run(kills, plan, seed, Path(folder), 60 * minutes)
+        if course is not None:
+            shutil.copy(Path(folder, "course.txt"), course)
     click.echo(json.dumps(asdict(found), indent=2))
     sys.exit(1 if found.problems or found.processes_left or found.runs_that_sync_had_to_touch else 0)
 

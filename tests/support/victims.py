@@ -35,6 +35,18 @@ WEIGHTS = {
     "ray helper": 1,
 }
 """How often each is chosen, among those that are there."""
+OTHERS = {
+    **WEIGHTS,
+    "agent": 2,
+    "raylet": 6,
+    "gcs": 8,
+    "worker": 4,
+    "warden": 4,
+    "engine": 4,
+    "watchdog": 6,
+    "ray helper": 6,
+}
+"""The same where the agent is to live on, so that several others die in one life of it."""
 FATAL = frozenset({"agent", "ctrl-c", "ctrl-c twice", "terminal closed", "power cut"})
 """What ends the agent."""
 
@@ -67,11 +79,11 @@ def _is_below(stat: ProcessStat, roots: set[int], family: Mapping[int, ProcessSt
     return False
 
 
-def choose(generator: random.Random, agent: int) -> tuple[str, ProcessKey | None]:
+def choose(generator: random.Random, agent: int, weights: Mapping[str, int] = WEIGHTS) -> tuple[str, ProcessKey | None]:
     """Return a victim at random: its kind, and which process where that is not the agent."""
     there = by_kind(agent)
-    kinds = [kind for kind in WEIGHTS if kind in FATAL or kind in there]
-    kind = generator.choices(kinds, [WEIGHTS[each] for each in kinds])[0]
+    kinds = [kind for kind in weights if kind in FATAL or kind in there]
+    kind = generator.choices(kinds, [weights[each] for each in kinds])[0]
     return kind, None if kind in FATAL else generator.choice(there[kind])
 
 
