@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.alone import Fence, computes, group_of
 from tests.support.services import mlflow_server, postgres, postgres_url
 
 __all__ = ["mlflow_server", "postgres", "postgres_url"]
@@ -21,6 +22,22 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("default")
+FENCE = Fence()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together what must not run at the same time, and begin with what takes longest: it mostly waits."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item.path)))
+    items.sort(key=lambda item: computes(item.path))
+
+
+@pytest.fixture(autouse=True)
+def _computes_only(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that may run beside others starts nothing and listens to nothing."""
+    FENCE.is_up = computes(request.path)
+    yield
+    FENCE.is_up = False
 
 
 @pytest.fixture(scope="session", autouse=True)
