@@ -4,7 +4,8 @@
     python -m tests.benchmarks.ladder --nodes h200-x2-sglang generated-small-1 --seeds 2 --processes 1
 
 The same nodes, seeds and budget for: all rungs; without dummy launches (probe and full); and launches alone. Node time
-is modelled and counts every rung; a study that never gets there is censored at its end. Regret is the share of the true best objective that the declared best misses.
+is modelled and counts every rung; a study that never gets there is censored at its end.
+Regret is the share of the true best objective that the declared best misses.
 """
 
 from __future__ import annotations
@@ -170,14 +171,14 @@ def ratios(runs: Sequence[Run]) -> str:
         lines.append(
             f"{way} against launches only: mean regret {mean[0]:.1%} / {mean[1]:.1%} = {mean[0] / mean[1]:.2f}; "
             f"hours to 5 % {_hours(middle[0])} / {_hours(middle[1])} (reached by {reached[0]} / {reached[1]} of "
-            f"{len(pairs)}; where both did, {statistics.median(both) if both else math.nan:.2f} times as long; censored at "
-            f"the study's end, {least:.2f} to {most:.2f} times as long)"
+            f"{len(pairs)}; where both did, {statistics.median(both) if both else math.nan:.2f} times as long; "
+            f"censored at the study's end, {least:.2f} to {most:.2f} times as long)"
         )
     return "\n".join(lines)
 
 
 def _times_as_long(a: Run, b: Run) -> tuple[float, float]:
-    """Bounds of the ratio of both times to `REACHED`: where one never got there, it takes longer than its study took."""
+    """Bounds of the ratio of both times to `REACHED`: what a study never reached takes longer than it ran."""
     least = [min(each.hours_to, each.hours) for each in (a, b)]
     return least[0] / b.hours_to, a.hours_to / least[1]
 
