@@ -36,8 +36,8 @@ COLLECTIVE = "allreduce"
 """Parameter of the shipped spaces that selects the collective."""
 LIBRARY = ("nccl_algo", "nccl_proto")
 """Parameters of the library below it, of which every pair is probed."""
-BATCH = 10
-"""Probes handed out together, from one fork server."""
+BATCH = 32
+"""Probes handed out together, from one fork server: enough of them that an engine's import is over before they are."""
 MOST_ROUNDS = 3
 """Batches of experiments on what failed, in the time that is left."""
 END_S = 5.0

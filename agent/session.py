@@ -29,12 +29,13 @@ from agent.propose.history import History
 from agent.propose.order import Stop
 from agent.recovery import begin_session, close_orphans, give_up_ownership, take_ownership
 from agent.savings import Counts
-from agent.side_by_side import pool_of
+from agent.side_by_side import gpus_held, pool_of
 from agent.snapshot import dead_end_ids, snapshot_of
 from agent.store.manifest import Manifest
 from agent.store.study_store import PAUSED, StudyStore
 from agent.store.trial import Kind, Trial
 from agent.wishes import read_counts
+from runners import EngineSettings
 from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
 from runners.local_pool import LadderPool
 from runners.ray_pool import PoolError, RayPool
@@ -201,23 +202,30 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: 
     """Keep a Ray that has what a trial of the study needs; `again` is the command that goes on after a failed start.
 
     Raises:
-        NodeUnusableError: there is none.
+        NodeUnusableError: there is none, or another agent of this machine has its GPUs.
     """
-    settings = store.manifest.settings.engine
+    settings, facts = store.manifest.settings.engine, store.epochs[-1].facts
 
     def lost(what: str) -> None:
         _leave_without(what, again, console)
 
     if options.ray_address is not None:
-        pool = LadderPool(options.ray_address, lost=lost)
-    else:
-        manifest, facts = store.manifest, store.epochs[-1].facts
-        pool = pool_of(manifest.space, settings, facts, os.environ, options.slots, lost=lost)
+        with _running(LadderPool(options.ray_address, lost=lost), console) as pool:
+            yield pool
+        return
+    local = pool_of(store.manifest.space, settings, facts, os.environ, options.slots, lost=lost)
+    with gpus_held(settings, facts, os.environ), _running(local, console, settings) as pool:
+        yield pool
+
+
+@contextmanager
+def _running(pool: RayPool, console: Console, needed: EngineSettings | None = None) -> Iterator[RayPool]:
+    """Keep a started Ray, which has to have what is needed of this machine."""
     try:
         with console.status("starting Ray"):
             pool.start()
-        if options.ray_address is None:
-            pool.require(settings)
+        if needed is not None:
+            pool.require(needed)
     except PoolError as error:
         _end(pool, console)
         raise NodeUnusableError(str(error)) from error
