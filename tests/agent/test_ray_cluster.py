@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 HOLDING = "tests.support.failing_engines:HoldingEngine"
 START_S, END_S = 240.0, 600.0
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.slow]
 
 
 @pytest.fixture
