@@ -13,6 +13,8 @@ import click
 LONGEST_MESSAGE = 1400
 NO_COMMAND = 2
 """Exit code where no command was named, as for any other wrong input."""
+INTERRUPTED = 130
+"""As `agent.errors` has it, which is not loaded here."""
 COMMANDS = {
     "search": "search",
     "resume": "resume",
@@ -54,6 +56,11 @@ SUMMARIES = {
 class LazyGroup(click.Group):
     """A group whose commands are imported on demand."""
 
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Read the words of the command line."""
+        with _interruptible():
+            return super().make_context(*args, **options)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which a newcomer needs them."""
         return list(COMMANDS)
@@ -91,6 +98,10 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what is wrong with the input or the node ends as one message and an exit code."""
+        with _interruptible():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> Any:
         from agent.errors import INTERRUPTED_EXIT_CODE, AgentError, UsageError
         from agent.private_files import private_files
 
@@ -107,6 +118,15 @@ class LazyGroup(click.Group):
             _fail(str(error), error.exit_code)
         except KeyboardInterrupt:
             _fail("interrupted; nothing that was closed is lost: go on with `agent resume`", INTERRUPTED_EXIT_CODE)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A Ctrl-C before a command can handle it, or a second one meanwhile, has the code of one; click has a 1 for it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 @contextmanager

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
 from agent.cli.main import COMMANDS, SUMMARIES, main
+from agent.errors import INTERRUPTED_EXIT_CODE
 from tests.support.command_line import environment
 
 GOLDEN = Path(__file__).with_name("options.txt")
@@ -87,3 +88,14 @@ def test_without_a_command_the_help_says_what_there_is(invoke: Callable[..., Res
 def test_the_version_is_told(invoke: Callable[..., Result]) -> None:
     """A report of a fault begins with it."""
     assert invoke("--version").stdout.startswith("agent, version ")
+
+
+@pytest.mark.parametrize("place", ["parse_args", "_invoke"])
+def test_an_interruption_at_any_moment_has_the_code_of_one(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """Before a command handles it itself, or again while it does."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(main), place, interrupted)
+    assert CliRunner().invoke(main, ["status"]).exit_code == INTERRUPTED_EXIT_CODE == 130
