@@ -138,7 +138,7 @@ class Victimised:
             preexec_fn=_signals_as_usual,
         )
         struck, born = 0, time.monotonic()
-        while not _ends_within(agent, self._pause() if kills > struck else None):
+        while not _ends_within(agent, self._pause(struck) if kills > struck else None):
             kind, victim = victims.choose(self._random, agent.pid, self.course.weights)
             self._sessions |= _sessions_below(agent.pid)
             self.found.victims[kind] = self.found.victims.get(kind, 0) + 1
@@ -160,8 +160,8 @@ class Victimised:
             self.found.problems.append(f"{home.name}: exit code 1 after {struck} kills: {said}")
         return struck, agent.returncode
 
-    def _pause(self) -> float:
-        is_short = self._random.random() < self.course.at_once
+    def _pause(self, struck: int) -> float:
+        is_short = struck > 0 and self._random.random() < self.course.at_once
         return self._random.uniform(0.0, 1.0) if is_short else self._random.uniform(0.5, self.course.longest_pause_s)
 
     def _note(self, what: str) -> None:
