@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from agent.campaign import Campaign
 from agent.cluster_study import fleet_of
 from agent.epochs import begin_epoch
-from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, StorageError
+from agent.errors import NodeUnusableError, StorageError
 from agent.heartbeat import Heartbeat
 from agent.home import Home
 from agent.interruption import Interruption
+from agent.leaving import leave_without
+from agent.leaving import signals as signals
 from agent.live_view import LiveView
 from agent.mirror.mlflow_mirror import MlflowMirror
 from agent.mirror.snapshot import StudyStatus
@@ -47,9 +46,6 @@ if TYPE_CHECKING:
 
 FLUSH_S = 120.0
 """How long the end of a search waits for the mirror."""
-LEAVE_S = 2.0
-"""How long a process that leaves at once may take to kill what it started."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +203,7 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: 
     settings, facts = store.manifest.settings.engine, store.epochs[-1].facts
 
     def lost(what: str) -> None:
-        _leave_without(what, again, console)
+        leave_without(what, again, console)
 
     if options.ray_address is not None:
         with _running(LadderPool(options.ray_address, lost=lost), console) as pool:
@@ -243,25 +239,6 @@ def _end(pool: RayPool, console: Console) -> None:
         console.print(f"{error}; what is left of it is killed", style="yellow")
 
 
-def _leave_without(what: str, again: str, console: Console) -> None:
-    """End this process, whose main thread hangs in a call of Ray's; the watchdog kills what is left of it."""
-    message = f"Error: Ray's {what}. Nothing is lost: go on with `{again}`."
-    _leave(f"{message} If it happens again, see in `dmesg` what kills it.", NodeUnusableError.exit_code, console)
-
-
-def _leave(message: str, exit_code: int, console: Console) -> None:
-    """End this process at once, whatever its threads are doing, and what it started: its watchdog may be dead."""
-    try:
-        with suppress(OSError):  # there may be nobody to tell it to
-            console.show_cursor()
-            sys.stderr.write(f"\n{message}\n")
-            sys.stderr.flush()
-        if (session := os.environ.get(SESSION_VARIABLE)) is not None:
-            kill_processes(session, variable=SESSION_VARIABLE, bound_s=LEAVE_S)
-    finally:
-        os._exit(exit_code)
-
-
 @contextmanager
 def _started(
     interruption: Interruption, options: SessionOptions, store: StudyStore, console: Console
@@ -274,28 +251,3 @@ def _started(
     with ray_of(options, store, console, f"agent resume {store.name}") as pool:
         interruption.is_starting = False
         yield pool
-
-
-@contextmanager
-def signals(console: Console) -> Iterator[Interruption]:
-    """First signal: end cleanly and say how to resume. Second: leave; the watchdog kills what is left."""
-    interruption = Interruption()
-
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        if interruption or interruption.is_starting:
-            message = "leaving at once; whatever still runs is killed. Resume with: agent resume"
-            _leave(message, INTERRUPTED_EXIT_CODE, console)
-        interruption.note(number)
-        console.print("\nending what runs and cleaning up; once more to leave at once", style="yellow")
-
-    before = {number: signal.signal(number, on_signal) for number in SIGNALS if not _is_wanted_to_outlive(number)}
-    try:
-        yield interruption
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _is_wanted_to_outlive(number: int) -> bool:
-    """Return whether the search was started with `nohup`: then a closed terminal is no reason to end."""
-    return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
