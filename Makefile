@@ -13,13 +13,13 @@ search: setup
 	$(VENV)/bin/agent search --budget $(BUDGET)
 
 # What only computes runs beside the rest, which mostly waits: tests/support/alone.py.
-PYTEST := $(VENV)/bin/pytest --numprocesses logical --dist loadgroup --no-loadscope-reorder
+BESIDE := --numprocesses logical --dist loadgroup --no-loadscope-reorder
 
 test: setup services browser checks
-	$(PYTEST) -m 'not slow and not engine'
+	$(VENV)/bin/pytest $(BESIDE) -m 'not slow and not engine'
 
 test-all: setup engine-env services browser checks
-	AGENT_TEST_ENGINE=$(ENGINE) $(PYTEST)
+	AGENT_TEST_ENGINE=$(ENGINE) $(VENV)/bin/pytest
 
 checks: setup
 	$(VENV)/bin/ruff format --check .
