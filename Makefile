@@ -13,7 +13,7 @@ search: setup
 	$(VENV)/bin/agent search --budget $(BUDGET)
 
 # What only computes runs beside the rest, which mostly waits: tests/support/alone.py.
-BESIDE := --numprocesses logical --dist loadgroup --no-loadscope-reorder
+BESIDE := --numprocesses logical --dist loadscope --no-loadscope-reorder
 
 test: setup services browser checks
 	$(VENV)/bin/pytest $(BESIDE) -m 'not slow and not engine'
