@@ -7,52 +7,10 @@ import pytest
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import chart
 from agent.deadends.dead_end import DeadEndState
-from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
-from runners import Rung
-from search_spaces import Assignment
-from tests.support.planted import FACTS, Planted, small_space
+from tests.support.limits import LONE, PASSED, SPACE, Row, at_eight, at_most_two, failed, row
+from tests.support.planted import FACTS
 from tests.support.strategies import numbered
-
-SPACE = small_space()
-PASSED = Outcome(kind=OutcomeKind.MEASURED, value=1.0)
-Row = tuple[Assignment, Rung, Outcome]
-
-
-def failed(reason: Reason = Reason.ASSERTION, *blames: str) -> Outcome:
-    """Return a failure with these blames."""
-    failure = Planted((), reason).failure.model_copy(update={"blames": blames})
-    return Outcome(kind=OutcomeKind.FAILED, failure=failure)
-
-
-def row(outcome: Outcome, backend: str, draft: int, graph: int, expert: bool) -> Row:
-    """Return a launch and its outcome."""
-    return {"backend": backend, "draft": draft, "graph": graph, "expert": expert}, Rung.FULL, outcome
-
-
-def at_most_two(outcome: Outcome = PASSED) -> list[Row]:
-    """Return launches with small graphs."""
-    return [
-        row(outcome, backend, draft, graph, expert)
-        for backend, draft, graph, expert in (
-            ("a", 0, 0, False),
-            ("b", 1, 1, True),
-            ("c", 2, 2, False),
-            ("d", 3, 2, True),
-            ("a", 3, 1, True),
-            ("c", 1, 2, True),
-            ("b", 0, 2, False),
-            ("d", 2, 1, False),
-        )
-    ]
-
-
-def at_eight(outcome: Outcome) -> list[Row]:
-    """Return launches with the largest graph: as many as it takes to believe that they fail."""
-    return [
-        row(outcome, backend, draft, 8, expert)
-        for backend, draft, expert in (("a", 1, False), ("b", 2, True), ("c", 3, False), ("d", 0, True), ("a", 2, True))
-    ]
 
 
 def charted(rows: list[Row]) -> Atlas:
@@ -63,9 +21,6 @@ def charted(rows: list[Row]) -> Atlas:
 def states(atlas: Atlas) -> dict[str, DeadEndState]:
     """Return what the map says, in words, with how sure it is."""
     return {str(found): found.state for found in atlas.dead_ends}
-
-
-LONE = row(failed(), "c", 0, 4, True)
 
 
 def test_one_failure_at_the_edge_moves_no_limit() -> None:

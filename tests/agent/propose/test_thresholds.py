@@ -8,7 +8,7 @@ from agent.reasons import Reason
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Comparison, Condition
-from tests.agent.deadends.test_edges import LONE, SPACE, at_eight, at_most_two, failed
+from tests.support.limits import LONE, SPACE, at_eight, at_most_two, failed
 from tests.support.planted import Planted, Truth
 from tests.support.simulated_study import SimulatedStudy
 from tests.support.strategies import numbered
