@@ -16,6 +16,8 @@ from search_spaces.condition import is_number
 LEFT_TO_LATER_TRIALS = frozenset({Reason.GPU_OOM})
 """Reasons whose limit moves with everything else that takes memory: later trials narrow it, or what is left."""
 
+CONTEXTS = 40
+"""Working assignments among which one is looked for that the values may be put into: other dead ends are in the way."""
 MOST_TIMES = 4
 """Experiments with one value where something failed already: they may end by another cause, and then tell nothing."""
 
@@ -102,7 +104,7 @@ def _experiment(
     stage, about = _stage(found), found.reason.value
     for context in contexts:
         point = history.space.normalise({**context, **inside, condition.parameter: value}, history.facts)
-        if point[condition.parameter] != value:
+        if point[condition.parameter] != value or history.atlas.match_confirmed(point) is not None:
             continue
         work = history.admit(point, kind, stage, base=history.base, about=about)
         if work is not None and work.resolved == point:
@@ -123,7 +125,7 @@ def _contexts(history: History, found: DeadEnd) -> list[Assignment]:
     common = _in_common(_failures_beyond(history, found))
     matching = {key: sum(each.matches(point) for each in found.conditions) for key, point in passed.items()}
     shared = {key: sum(point[name] == value for name, value in common.items()) for key, point in passed.items()}
-    return [passed[key] for key in sorted(passed, key=lambda key: (shared[key], -matching[key], key))[:8]]
+    return [passed[key] for key in sorted(passed, key=lambda key: (shared[key], -matching[key], key))[:CONTEXTS]]
 
 
 def _failures_beyond(history: History, found: DeadEnd) -> list[Assignment]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from agent.outcome import Outcome
+from agent.outcome import Outcome, OutcomeKind
 from agent.propose import second_launch, thresholds
 from agent.reasons import Reason
 from agent.store.trial import Kind, Trial, Work
-from runners import Rung
+from runners import Phase, Rung
 from search_spaces import Comparison, Condition
-from tests.support.limits import LONE, SPACE, at_eight, at_most_two, failed
+from tests.support.limits import LONE, PASSED, SPACE, at_eight, at_most_two, failed, row
 from tests.support.planted import Planted, Truth
 from tests.support.simulated_study import SimulatedStudy
 from tests.support.strategies import numbered
@@ -82,3 +82,23 @@ def test_an_edge_where_something_else_always_strikes_is_given_up() -> None:
     study.judge = judge
     asked = [work.resolved["graph"] for work in explored(study)]
     assert asked == [4] * thresholds.MOST_TIMES
+
+
+def test_a_launch_is_looked_for_behind_the_contexts_that_lie_in_other_dead_ends() -> None:
+    """However many working assignments cannot take the value over, one that can is found."""
+    at_least = Condition(parameter="graph", comparison=Comparison.AT_LEAST, value=4)
+    is_b = Planted((Condition(parameter="backend", value="b"), at_least), Reason.JIT_COMPILE_ERROR)
+    early = is_b.failure.model_copy(update={"phase": Phase.COMPILE})
+    dead = [
+        row(Outcome(kind=OutcomeKind.FAILED, failure=early), "b", draft, graph, expert)
+        for draft, graph, expert in ((2, 4, False), (3, 8, True), (1, 4, True))
+    ]
+    passed = [
+        row(PASSED, "b", draft, graph, expert) for draft in (1, 2, 3) for graph in (0, 1, 2) for expert in (False, True)
+    ]
+    fails = [each for each in at_eight(FAILS) if each[0]["backend"] != "b"]
+    one = row(PASSED, "a", 0, 0, False)
+    rows = [*passed, one, *fails, row(FAILS, "d", 1, 8, False), row(FAILS, "c", 2, 8, False), *dead, LONE]
+    study = SimulatedStudy(Truth(SPACE, (is_b, limit(8))), budget=100, trials=numbered(rows))
+    assert {str(found) for found in study.history().atlas.confirmed} == {"backend = b ∧ graph ≥ 4", "graph ≥ 8"}
+    assert [(work.resolved["graph"], work.resolved["backend"]) for work in explored(study)] == [(4, "a")]
