@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 FLUSH_S = 120.0
 """How long the end of a search waits for the mirror."""
+LEAVE_S = 2.0
+"""How long a process that leaves at once may take to kill what it started."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -204,8 +206,8 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: 
     """
     settings, facts = store.manifest.settings.engine, store.epochs[-1].facts
 
-    def lost(daemon: str) -> None:
-        _leave_without(daemon, again, console)
+    def lost(what: str) -> None:
+        _leave_without(what, again, console)
 
     if options.ray_address is not None:
         with _running(LadderPool(options.ray_address, lost=lost), console) as pool:
@@ -225,26 +227,39 @@ def _running(pool: RayPool, console: Console, needed: EngineSettings | None = No
         if needed is not None:
             pool.require(needed)
     except PoolError as error:
-        pool.stop()
+        _end(pool, console)
         raise NodeUnusableError(str(error)) from error
     try:
         yield pool
     finally:
+        _end(pool, console)
+
+
+def _end(pool: RayPool, console: Console) -> None:
+    """Stop Ray. What it leaves is killed at the end of the session, by its mark; a result is no less good for it."""
+    try:
         pool.stop()
+    except PoolError as error:
+        console.print(f"{error}; what is left of it is killed", style="yellow")
 
 
-def _leave_without(daemon: str, again: str, console: Console) -> None:
-    """End this process, whose main thread hangs in the start of Ray; the watchdog kills what is left of it."""
-    what = f"Error: Ray's {daemon} died while Ray was starting. Nothing is lost: go on with `{again}`."
-    _leave(f"{what} If it happens again, see in `dmesg` what kills it.", NodeUnusableError.exit_code, console)
+def _leave_without(what: str, again: str, console: Console) -> None:
+    """End this process, whose main thread hangs in a call of Ray's; the watchdog kills what is left of it."""
+    message = f"Error: Ray's {what}. Nothing is lost: go on with `{again}`."
+    _leave(f"{message} If it happens again, see in `dmesg` what kills it.", NodeUnusableError.exit_code, console)
 
 
 def _leave(message: str, exit_code: int, console: Console) -> None:
-    """End this process at once, whatever its threads are doing."""
-    console.show_cursor()
-    sys.stderr.write(f"\n{message}\n")
-    sys.stderr.flush()
-    os._exit(exit_code)
+    """End this process at once, whatever its threads are doing, and what it started: its watchdog may be dead."""
+    try:
+        with suppress(OSError):  # there may be nobody to tell it to
+            console.show_cursor()
+            sys.stderr.write(f"\n{message}\n")
+            sys.stderr.flush()
+        if (session := os.environ.get(SESSION_VARIABLE)) is not None:
+            kill_processes(session, variable=SESSION_VARIABLE, bound_s=LEAVE_S)
+    finally:
+        os._exit(exit_code)
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def command(
     from agent.store.study_store import BUDGET
     from agent.study_rules import rules_of_file, store_rules
 
-    place, console = Home.find(home), make_console()
+    place, console = Home.find(home), make_console(outlives_reader=True)
     try:
         time_budget_s = seconds_of(time_budget) if time_budget else None
     except ValueError as error:
