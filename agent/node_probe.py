@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from agent.campaign import Campaign, history_of
 from agent.deadends.charter import Charter
 from agent.home import Home
+from agent.process_end import guarded, signals
 from agent.propose import experiments
 from agent.propose.history import History
 from agent.propose.order import Launches, Proposal, Stop
 from agent.recovery import begin_session, give_up_ownership, take_ownership
-from agent.session import SessionOptions, guarded, ray_of, signals
+from agent.session import SessionOptions, ray_of
 from agent.store.opening import open_storage
 from agent.store.study_store import BUDGET, StudyStore, study_names
 from agent.store.trial import Kind, Trial, Work

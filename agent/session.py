@@ -1,4 +1,4 @@
-"""One agent at work on one study: Ray, the watchdog, the mirror, the live view, and how signals end it cleanly."""
+"""One agent at work on one study: Ray, the mirror, the live view, and what is put down at the end."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from agent.errors import NodeUnusableError, StorageError
 from agent.heartbeat import Heartbeat
 from agent.home import Home
 from agent.interruption import Interruption
-from agent.leaving import leave_without
-from agent.leaving import signals as signals
 from agent.live_view import LiveView
 from agent.mirror.mlflow_mirror import MlflowMirror
 from agent.mirror.snapshot import StudyStatus
 from agent.mirror.tracking import default_artifact_root, default_tracking_uri
 from agent.mirror.worker import MirrorWorker
+from agent.process_end import guarded, leave, signals
 from agent.propose.history import History
 from agent.propose.order import Stop
 from agent.recovery import begin_session, close_orphans, give_up_ownership, take_ownership
@@ -35,11 +34,9 @@ from agent.store.study_store import PAUSED, StudyStore
 from agent.store.trial import Kind, Trial
 from agent.wishes import read_counts
 from runners import EngineSettings
-from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
 from runners.local_pool import LadderPool
 from runners.ray_pool import PoolError, RayPool
 from runners.registry import make_runner
-from runners.session_watchdog import start_session_watchdog
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -177,23 +174,6 @@ def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:
 
 
 @contextmanager
-def guarded(session_id: str) -> Iterator[None]:
-    """Mark everything this process starts, and have it killed should this process die."""
-    before = {name: os.environ.get(name) for name in (SESSION_VARIABLE, *KEEP_ENVIRON)}
-    os.environ.update({SESSION_VARIABLE: session_id, **KEEP_ENVIRON})
-    watchdog = start_session_watchdog(session_id)
-    try:
-        yield
-    finally:
-        kill_processes(session_id, variable=SESSION_VARIABLE)  # what a start of Ray that was cut short left
-        watchdog.close()
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-
-
-@contextmanager
 def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: str) -> Iterator[RayPool]:
     """Keep a Ray that has what a trial of the study needs; `again` is the command that goes on after a failed start.
 
@@ -203,7 +183,7 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: 
     settings, facts = store.manifest.settings.engine, store.epochs[-1].facts
 
     def lost(what: str) -> None:
-        leave_without(what, again, console)
+        _leave_without(what, again, console)
 
     if options.ray_address is not None:
         with _running(LadderPool(options.ray_address, lost=lost), console) as pool:
@@ -237,6 +217,12 @@ def _end(pool: RayPool, console: Console) -> None:
         pool.stop()
     except PoolError as error:
         console.print(f"{error}; what is left of it is killed", style="yellow")
+
+
+def _leave_without(what: str, again: str, console: Console) -> None:
+    """End this process, whose main thread hangs in a call of Ray's; the watchdog kills what is left of it."""
+    message = f"Error: Ray's {what}. Nothing is lost: go on with `{again}`."
+    leave(f"{message} If it happens again, see in `dmesg` what kills it.", NodeUnusableError.exit_code, console)
 
 
 @contextmanager

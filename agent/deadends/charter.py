@@ -102,7 +102,7 @@ class Charter:
 
     def _is_open(self, reason: Reason, seen: Observation) -> bool:
         learned = self._alone.get(reason)
-        if learned is None or learned.suspected or learned.flaky:
+        if learned is None or learned.suspected or learned.flaky or learned.edges:
             return True
         return any(matches_all(found.conditions, seen.assignment) for found in learned.confirmed)
 
@@ -110,7 +110,7 @@ class Charter:
         """Put together what was inherited, learned and refuted; each id stands for one entry."""
         learned = [self._learned[reason] for reason in Reason if reason in self._learned]
         inherited = [each.entry(self._facts) for each in self._heirlooms]
-        own = [found for each in learned for found in (*each.confirmed, *each.suspected, *each.flaky)]
+        own = [found for each in learned for found in (*each.confirmed, *each.suspected, *each.edges, *each.flaky)]
         repeated = {
             found.id
             for each in learned

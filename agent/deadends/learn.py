@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from agent.deadends.chance import OUT_OF_THE_QUESTION, Chance, Group
 from agent.deadends.dead_end import DeadEnd
+from agent.deadends.edges import Edge, Limits
 from agent.deadends.entries import Entries, by_age
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.explain import Explanation, Often, beside_chance, explanations
@@ -41,6 +43,8 @@ class Learned:
     flaky: tuple[DeadEnd, ...] = ()
     suspicions: tuple[Suspicion, ...] = ()
     """One for each suspected dead end, in the same order: what an experiment needs to know."""
+    edges: tuple[DeadEnd, ...] = ()
+    """Suspected: confirmed ones whose limits may begin earlier."""
 
 
 def learn(
@@ -72,6 +76,7 @@ class _Lesson:
     strikes: Sequence[DeadEnd] | None
     confirmed: list[tuple[tuple[int, ...], int]] = field(default_factory=list)
     """Conditions, and the bits of the failures that they explain."""
+    edges: list[Edge] = field(default_factory=list)
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
     _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
@@ -95,11 +100,12 @@ class _Lesson:
             suspected=tuple(entries.suspected(key, group) for key, group in suspicions.items()),
             flaky=tuple(map(entries.flaky, self._contradicted(left, unexplained))),
             suspicions=tuple(group[0] for group in suspicions.values()),
+            edges=tuple(entries.edge(edge) for edge in self._open_edges()),
         )
 
     def _explain_all(self, failures: Sequence[Failed], unexplained: int) -> int:
         """Confirm what is believed; return the bits of the failures that are left to explain."""
-        self.confirmed = []
+        self.confirmed, self.edges = [], []
         left, before = failures, -1
         while unexplained != before:  # what one failure explains may make another one clear
             before = unexplained
@@ -172,18 +178,45 @@ class _Lesson:
         if not found or not self._is_believed(failed, found[0], unexplained):
             return unexplained
         covered = self._covered(failed, found[0].numbers)
-        self.confirmed.append((found[0].numbers, covered))
+        numbers = self._drawn_back(failed, found[0], unexplained)
+        inside = covered if numbers == found[0].numbers else self._covered(failed, numbers)
+        if inside != covered:
+            support = inside & unexplained & self._alike(failed)
+            first = next(
+                (each for each in self.evidence.reasons[self.reason].ordered if support >> each.index & 1), None
+            )
+            if first is None or not self._is_enough(first, inside, support.bit_count()):
+                return unexplained
+            self.edges.append(Edge(found[0].numbers, covered & unexplained & ~inside))
+        self.confirmed.append((numbers, inside))
         return unexplained & ~covered
 
-    def _is_believed(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
-        """One failure alone confirms nothing: its message may name only a part of the cause."""
-        if best.support < 2 or best.share < BELIEVED or not self._is_repeated(failed, best):
-            return False
-        return self._odds(failed, best, unexplained) <= MOST_CHANCE and self._is_seen_elsewhere(failed, best)
+    def _drawn_back(self, failed: Failed, best: Explanation, unexplained: int) -> tuple[int, ...]:
+        """Return the conditions of an explanation, with its limits where failures enough are for them."""
+        alike = self._alike(failed)
+        covered = self._covered(failed, best.numbers) & unexplained & alike
+        groups = tuple(self._groups((unexplained | self.by_chance) & alike & ~covered, unexplained))
+        chance = self._chance(failed)
+        often = self._often(failed, (unexplained | self.by_chance) & alike)
+        odds = partial(chance.odds_beyond, groups)
+        return Limits(failed, self.evidence, often, odds).drawn_back(best.numbers, covered)
 
-    def _is_seen_elsewhere(self, failed: Failed, best: Explanation) -> bool:
+    def _alike(self, failed: Failed) -> int:
+        return self.evidence.reasons[self.reason].alike(failed)
+
+    def _is_believed(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
+        """Return whether a cause is far likelier than the others and than chance."""
+        if best.share < BELIEVED or not self._is_enough(failed, self._covered(failed, best.numbers), best.support):
+            return False
+        return self._odds(failed, best, unexplained) <= MOST_CHANCE
+
+    def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
+        """One failure alone confirms nothing: its message may name only a part of the cause."""
+        return support >= 2 and self._is_repeated(failed, support) and self._is_seen_elsewhere(failed, covered)
+
+    def _is_seen_elsewhere(self, failed: Failed, bits: int) -> bool:
         """Return whether another launch failed by it: the same one again only says that it was no chance."""
-        seen, bits = self.evidence.reasons[self.reason], self._covered(failed, best.numbers)
+        seen = self.evidence.reasons[self.reason]
         at_its_rung = bits & seen.at_rung(failed.seen.rung)
         for name, group in zip(failed.seen.visible, failed.conditions, strict=True):
             compared = bits if name in self.evidence.space.probe_parameters else at_its_rung
@@ -191,8 +224,8 @@ class _Lesson:
                 return True
         return False
 
-    def _is_repeated(self, failed: Failed, best: Explanation) -> bool:
-        return self._chance(failed).odds_of_repeating(best.support) <= MOST_CHANCE
+    def _is_repeated(self, failed: Failed, support: int) -> bool:
+        return self._chance(failed).odds_of_repeating(support) <= MOST_CHANCE
 
     def _covered(self, failed: Failed, conditions: tuple[int, ...]) -> int:
         """Return the bits of the failures that a dead end explains: not of those that struck before it could."""
@@ -210,6 +243,15 @@ class _Lesson:
             if not any(special != general and _implies(special, general) for general in kept)
         ]
 
+    def _open_edges(self) -> Iterator[Edge]:
+        """Yield the edges at which a failure has no other explanation."""
+        explained = 0
+        for _, bits in self.confirmed:
+            explained |= bits
+        for edge in self.edges:
+            if left := edge.bits & ~explained:
+                yield Edge(edge.numbers, left)
+
     def _conjunction(self, numbers: tuple[int, ...]) -> Conjunction:
         return tuple(map(self.evidence.lexicon.condition, numbers))
 
@@ -218,7 +260,7 @@ class _Lesson:
         for failed in left:
             found = self._explanations(failed, unexplained)
             if found:
-                is_repeated = self._is_repeated(failed, found[0])
+                is_repeated = self._is_repeated(failed, found[0].support)
                 odds = self._odds(failed, found[0], unexplained)
                 suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated)
                 groups.setdefault(found[0].numbers, []).append(suspicion)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from agent.deadends.dead_end import DeadEndState
+from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.observation import trial_label
 from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
@@ -113,8 +113,14 @@ def _is_open(history: History, trial: Trial) -> bool:
     if any(matches_all(found.conditions, trial.work.resolved) for found in history.atlas.confirmed):
         return False
     known = history.atlas.supported_by(trial_label(trial))
-    is_settled = any(found.state is not DeadEndState.SUSPECTED for found in known)
-    return not is_settled and not any(_repeats(each, trial, failure) for each in history.atlas.suspicions)
+    if any(found.state is not DeadEndState.SUSPECTED for found in known) or _is_at_an_edge(history, known):
+        return False
+    return not any(_repeats(each, trial, failure) for each in history.atlas.suspicions)
+
+
+def _is_at_an_edge(history: History, known: Collection[DeadEnd]) -> bool:
+    """Return whether a confirmed dead end explains the failure if it begins early: `thresholds` asks about that."""
+    return any(edge in known for found in history.atlas.confirmed for edge in history.atlas.edges_of(found))
 
 
 def _repeats(suspicion: Suspicion, trial: Trial, failure: Failure) -> bool:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import os, signal, sys
 from agent.cli.screen import make_console
-from agent.session import signals
+from agent.process_end import signals
 console = make_console(outlives_reader=True)
 with signals(console) as interruption:
     console.print("up")

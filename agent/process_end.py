@@ -1,4 +1,4 @@
-"""How an agent leaves before its work is done: by a signal, or because a library hangs that nothing else ends."""
+"""How the agent's process ends: what it started ends with it, signals end it cleanly, and it can leave at once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError
+from agent.errors import INTERRUPTED_EXIT_CODE
 from agent.interruption import Interruption
-from runners.cookies import SESSION_VARIABLE, kill_processes
+from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
+from runners.session_watchdog import start_session_watchdog
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,23 +23,21 @@ LEAVE_S = 2.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def leave_without(what: str, again: str, console: Console) -> None:
-    """End this process, whose main thread hangs in a call of Ray's; the watchdog kills what is left of it."""
-    message = f"Error: Ray's {what}. Nothing is lost: go on with `{again}`."
-    leave(f"{message} If it happens again, see in `dmesg` what kills it.", NodeUnusableError.exit_code, console)
-
-
-def leave(message: str, exit_code: int, console: Console) -> None:
-    """End this process at once, whatever its threads are doing, and what it started: its watchdog may be dead."""
+@contextmanager
+def guarded(session_id: str) -> Iterator[None]:
+    """Mark everything this process starts, and have it killed should this process die."""
+    before = {name: os.environ.get(name) for name in (SESSION_VARIABLE, *KEEP_ENVIRON)}
+    os.environ.update({SESSION_VARIABLE: session_id, **KEEP_ENVIRON})
+    watchdog = start_session_watchdog(session_id)
     try:
-        with suppress(OSError):  # there may be nobody to tell it to
-            console.show_cursor()
-            sys.stderr.write(f"\n{message}\n")
-            sys.stderr.flush()
-        if (session := os.environ.get(SESSION_VARIABLE)) is not None:
-            kill_processes(session, variable=SESSION_VARIABLE, bound_s=LEAVE_S)
+        yield
     finally:
-        os._exit(exit_code)
+        kill_processes(session_id, variable=SESSION_VARIABLE)  # what a start of Ray that was cut short left
+        watchdog.close()
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 @contextmanager
@@ -64,3 +63,16 @@ def signals(console: Console) -> Iterator[Interruption]:
 def _is_wanted_to_outlive(number: int) -> bool:
     """Return whether the search was started with `nohup`: then a closed terminal is no reason to end."""
     return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
+
+
+def leave(message: str, exit_code: int, console: Console) -> None:
+    """End this process at once, whatever its threads are doing, and what it started: its watchdog may be dead."""
+    try:
+        with suppress(OSError):  # there may be nobody to tell it to
+            console.show_cursor()
+            sys.stderr.write(f"\n{message}\n")
+            sys.stderr.flush()
+        if (session := os.environ.get(SESSION_VARIABLE)) is not None:
+            kill_processes(session, variable=SESSION_VARIABLE, bound_s=LEAVE_S)
+    finally:
+        os._exit(exit_code)
