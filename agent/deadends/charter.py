@@ -17,8 +17,11 @@ from agent.deadends.refutations import refuted
 from agent.deadends.variants import Variants
 from agent.reasons import Reason
 from agent.store.trial import Trial
-from search_spaces import Facts, SearchSpace, matches_all
+from runners import Rung
+from search_spaces import Conjunction, Facts, SearchSpace, matches_all
 
+Strikes = tuple[tuple[Rung, Conjunction, bool], ...]
+"""Rung, conditions and whether it is bounded by `within`, of dead ends that strike anyway."""
 ROUNDS = 3
 """How often what became clear is used to make more of it clear."""
 
@@ -41,6 +44,8 @@ class Charter:
         self._refuting: list[Trial] = []
         self._alone: dict[Reason, Learned] = {}
         self._learned: dict[Reason, Learned] = {}
+        self._beside: dict[Reason, tuple[Learned, int, dict[Strikes, Learned]]] = {}
+        """What unclear reasons taught beside others: as long as they teach the same alone, and the same values run."""
         self._trials, self._probes = Intake(), Intake()
         self._atlas = self._drawn()
 
@@ -81,9 +86,23 @@ class Charter:
         for _ in range(ROUNDS):  # always from the start: what is concluded does not depend on what was believed before
             before = [found for learned in self._learned.values() for found in learned.confirmed]
             strikes = (*known, *before)
-            self._learned |= {each: learn(each, self._evidence, self._facts, known, strikes) for each in unclear}
+            self._learned |= {each: self._learn_beside(each, known, strikes) for each in unclear}
             if [found for learned in self._learned.values() for found in learned.confirmed] == before:
                 break
+
+    def _learn_beside(self, reason: Reason, known: Sequence[DeadEnd], strikes: Sequence[DeadEnd]) -> Learned:
+        """Return what a reason teaches beside dead ends that strike anyway; what bears on neither is not learned again.
+
+        Of those dead ends only what they forbid counts (`strikes.folded`), and of all else only which values run.
+        """
+        alone, num_values = self._alone[reason], self._evidence.num_values
+        asked = tuple((found.rung, found.conditions, bool(found.within)) for found in strikes)
+        kept = self._beside.get(reason)
+        if kept is None or kept[0] is not alone or kept[1] != num_values:
+            kept = self._beside[reason] = (alone, num_values, {})
+        if asked not in kept[2]:
+            kept[2][asked] = learn(reason, self._evidence, self._facts, known, strikes)
+        return kept[2][asked]
 
     def _take(self, trial: Trial, seen: Observation) -> set[Reason]:
         """Take in a closed trial; return the reasons whose lesson it may change."""
@@ -101,6 +120,8 @@ class Charter:
         return own | {reason for reason in self._evidence.reasons if self._is_open(reason, seen)}
 
     def _is_open(self, reason: Reason, seen: Observation) -> bool:
+        if not self._evidence.bears_on(seen, reason):
+            return False
         learned = self._alone.get(reason)
         if learned is None or learned.suspected or learned.flaky:
             return True

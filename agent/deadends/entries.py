@@ -31,10 +31,11 @@ class Entries:
         suspects = tuple(condition.parameter for condition in self._conjunction(numbers))
         return self._dead_end(numbers, DeadEndState.CONFIRMED, support, suspects, rung)
 
-    def suspected(self, numbers: tuple[int, ...], group: Sequence[Suspicion]) -> DeadEnd:
-        """Return the entry of the failures whose likeliest cause is the same."""
-        support = by_age(each.failed for each in group)
-        return self._dead_end(numbers, DeadEndState.SUSPECTED, support, _suspects(group[0]), support[0].seen.rung)
+    def suspected(self, first: Suspicion, group: Sequence[Failed]) -> DeadEnd:
+        """Return the entry of the failures whose likeliest cause is the same, with what is suspected of one of them."""
+        support = by_age(group)
+        numbers = first.best.numbers
+        return self._dead_end(numbers, DeadEndState.SUSPECTED, support, _suspects(first), support[0].seen.rung)
 
     def flaky(self, failed: Failed) -> DeadEnd:
         """Return the entry of a launch that failed and passed."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agent.deadends.chance import OUT_OF_THE_QUESTION, Chance, Group
+from agent.deadends.chance import CHANCE, OUT_OF_THE_QUESTION, Chance, Group
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.entries import Entries, by_age
 from agent.deadends.evidence import Evidence, Failed
@@ -20,6 +20,7 @@ from agent.deadends.phases import PHASE_ORDER
 from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
 from agent.deadends.strikes import is_within
 from agent.deadends.suspicion import Suspicion
+from agent.deadends.turns import Turns
 from agent.reasons import Reason
 from runners import Phase
 from search_spaces import Conjunction, Facts, assignment_key
@@ -83,18 +84,18 @@ class _Lesson:
         while True:  # what nothing small explains casts doubt on all that looks like it
             unexplained = self._explain_all(ordered, seen.steady & ~self._known_already())
             left = [failed for failed in ordered if unexplained >> failed.index & 1]
-            odd = sum(1 << each.index for each in left if _is_odd(self._explanations(each, unexplained)))
+            groups, odd = self._by_cause(left, unexplained)
             if not odd & ~self.by_chance:
                 break
             self.by_chance |= odd
         entries = Entries(self.reason, self.evidence, self.facts)
         confirmed = tuple(entries.confirmed(numbers, bits) for numbers, bits in self._most_general())
-        suspicions = self._suspicions(left, unexplained)
+        suspicions = [self._suspicion(group[0], unexplained) for group in groups.values()]
         return Learned(
             confirmed=confirmed,
-            suspected=tuple(entries.suspected(key, group) for key, group in suspicions.items()),
-            flaky=tuple(map(entries.flaky, self._contradicted(left, unexplained))),
-            suspicions=tuple(group[0] for group in suspicions.values()),
+            suspected=tuple(map(entries.suspected, suspicions, groups.values())),
+            flaky=tuple(map(entries.flaky, self._contradicted(left, odd, unexplained))),
+            suspicions=tuple(suspicions),
         )
 
     def _explain_all(self, failures: Sequence[Failed], unexplained: int) -> int:
@@ -104,9 +105,12 @@ class _Lesson:
         while unexplained != before:  # what one failure explains may make another one clear
             before = unexplained
             left = [failed for failed in left if unexplained >> failed.index & 1]
-            for failed in left:
+            turns = Turns(self._covered)
+            for failed in turns.weighed(left):
                 if unexplained >> failed.index & 1:
-                    unexplained = self._explain(failed, unexplained)
+                    found = self._explanations(failed, unexplained)
+                    turns.note(failed, found[0].numbers if found else None)
+                    unexplained = self._explain(failed, found, unexplained)
         return unexplained
 
     def _explanations(self, failed: Failed, unexplained: int) -> list[Explanation]:
@@ -142,6 +146,8 @@ class _Lesson:
 
     def _odds(self, failed: Failed, best: Explanation, unexplained: int) -> float:
         """Return the odds that chance caused the failures which the likeliest explanation of one of them covers."""
+        if CHANCE[failed.failure.policy] == 0.0:
+            return 0.0
         alike = self.evidence.reasons[self.reason].alike(failed)
         covered = unexplained & alike & self._covered(failed, best.numbers)
         others = (unexplained | self.by_chance) & alike & ~covered
@@ -166,9 +172,8 @@ class _Lesson:
     def _chance(self, failed: Failed) -> Chance:
         return Chance(failed, self.evidence, self.by_chance & self.evidence.reasons[self.reason].alike(failed))
 
-    def _explain(self, failed: Failed, unexplained: int) -> int:
+    def _explain(self, failed: Failed, found: Sequence[Explanation], unexplained: int) -> int:
         """Confirm the failure's best explanation where it is believed; return what is left to explain."""
-        found = self._explanations(failed, unexplained)
         if not found or not self._is_believed(failed, found[0], unexplained):
             return unexplained
         covered = self._covered(failed, found[0].numbers)
@@ -213,22 +218,32 @@ class _Lesson:
     def _conjunction(self, numbers: tuple[int, ...]) -> Conjunction:
         return tuple(map(self.evidence.lexicon.condition, numbers))
 
-    def _suspicions(self, left: Sequence[Failed], unexplained: int) -> dict[tuple[int, ...], list[Suspicion]]:
-        groups: dict[tuple[int, ...], list[Suspicion]] = {}
-        for failed in left:
+    def _by_cause(self, left: Sequence[Failed], unexplained: int) -> tuple[dict[tuple[int, ...], list[Failed]], int]:
+        """Return the failures by their likeliest explanation, and the bits of those that nothing small explains."""
+        groups: dict[tuple[int, ...], list[Failed]] = {}
+        odd, turns, weighed = 0, Turns(self._covered), set()
+        for failed in turns.weighed(left):
+            weighed.add(failed.index)
             found = self._explanations(failed, unexplained)
+            turns.note(failed, found[0].numbers if found else None)
+            odd |= 1 << failed.index if _is_odd(found) else 0
             if found:
-                is_repeated = self._is_repeated(failed, found[0])
-                odds = self._odds(failed, found[0], unexplained)
-                suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated)
-                groups.setdefault(found[0].numbers, []).append(suspicion)
-        return groups
+                groups.setdefault(found[0].numbers, []).append(failed)
+        for failed in left:
+            if failed.index not in weighed and (cause := turns.cause_of(failed)) is not None:
+                groups[cause].append(failed)
+        return groups, odd
 
-    def _contradicted(self, left: Sequence[Failed], unexplained: int) -> Iterator[Failed]:
+    def _suspicion(self, failed: Failed, unexplained: int) -> Suspicion:
+        found = self._explanations(failed, unexplained)
+        is_repeated = self._is_repeated(failed, found[0])
+        return Suspicion(failed, beside_chance(found, self._odds(failed, found[0], unexplained)), is_repeated)
+
+    def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""
         seen = self.evidence.reasons[self.reason]
         flaky = [seen.failures[index] for index in seen.flaky]
-        flaky += [failed for failed in left if not self._explanations(failed, unexplained)]
+        flaky += [each for each in left if odd >> each.index & 1 and not self._explanations(each, unexplained)]
         flaky = by_age(flaky)
         launches: dict[tuple[str, str], Failed] = {}
         for failed in flaky:
