@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from agent.deadends.claims import claims
-from agent.deadends.observation import trial_label
-from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
-from agent.propose import audits, collectives, experiment_points, prices, thresholds
+from agent.propose import audits, collectives, experiment_points, prices, sums, tallies, thresholds
 from agent.propose.expectation import Expectation, likely_causes
 from agent.propose.history import History
 from agent.propose.second_launch import LARGEST_SHARE
-from agent.store.trial import Kind, Trial, Work
+from agent.store.trial import Kind, Work
 from runners import Rung
 from search_spaces import Assignment, Comparison
 
+_ASKS = ("what makes ", " fail?")
 MOST_EACH = 12
 """Experiments for each failure: what is not clear by then stays suspected."""
 MOST_ALIKE = {False: 2 * MOST_EACH, True: MOST_EACH}
@@ -48,7 +47,7 @@ def at_probe_rung(history: History) -> tuple[Work, ...]:
 
 def at_dummy_rung(history: History) -> tuple[Work, ...]:
     """Return one launch with dummy weights that the map asks for, or nothing: it costs no launch of the budget."""
-    is_busy = any(not check.is_closed for check in history.checks)
+    is_busy = bool(tallies.open_trials(history)[2])
     if is_busy or Rung.DUMMY not in history.rungs or prices.room(history, Rung.DUMMY) <= 0:
         return ()
     work = next(propose(history, Rung.DUMMY), None)
@@ -60,20 +59,16 @@ def early_launch(history: History) -> Work | None:
 
     What is wrongly suspected keeps the search away from what works; limits of memory are narrowed by the search itself.
     """
-    if _num_confirmations(history) >= int(EARLY_SHARE * history.spent):
+    if sums.num_confirmations(history) >= int(EARLY_SHARE * history.spent):
         return None
     return next((work for work in propose(history, Rung.FULL, with_limits=False)), None)
 
 
 def at_full_rung(history: History) -> Work | None:
     """Return the launch that the map asks for, or None when nothing is unclear or the share for it is spent."""
-    if _num_confirmations(history) >= LARGEST_SHARE * history.budget:
+    if sums.num_confirmations(history) >= LARGEST_SHARE * history.budget:
         return None
     return next(itertools.chain.from_iterable(step(history, Rung.FULL) for step in STEPS), None)
-
-
-def _num_confirmations(history: History) -> int:
-    return sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
 
 
 def propose(history: History, rung: Rung, *, with_limits: bool = True) -> Iterator[Work]:
@@ -112,23 +107,19 @@ def _is_limit(suspicion: Suspicion) -> bool:
 
 def _spent(history: History) -> tuple[Counter[str], Counter[str]]:
     """Return how many experiments were run on each failure, and on all that look like it."""
-    everything = (*history.launches, *history.probes, *history.checks)
-    trials = [trial for trial in everything if trial.counts or not trial.is_closed]
-    signatures = {stage_of(trial_label(trial)): signature for trial, signature in _failures(trials)}
-    stages = [trial.work.stage for trial in trials if trial.work.about and trial.work.stage in signatures]
-    return Counter(stages), Counter(signatures[stage] for stage in stages)
-
-
-def _failures(trials: Iterable[Trial]) -> Iterator[tuple[Trial, str]]:
-    for trial in trials:
-        if trial.outcome is not None and trial.outcome.failure is not None:
-            yield trial, signature_of(trial.outcome.failure)
+    look_of, stages, signatures = tallies.looks(history), Counter[str](), Counter[str]()
+    for stage, number in tallies.stages(history).items():
+        if (look := look_of(_label_of(stage))) is not None:
+            stages[stage] = number
+            signatures[look] += number
+    return stages, signatures
 
 
 def _signatures_of_confirmed(history: History) -> list[str]:
     """Return what the oldest failure of each confirmed dead end of this study looks like."""
-    looks = {trial_label(trial): look for trial, look in _failures((*history.trials, *history.probes, *history.checks))}
-    return [looks[found.support[0]] for found in history.atlas.confirmed if found.support and found.support[0] in looks]
+    look_of = tallies.looks(history)
+    looks = (look_of(found.support[0]) for found in history.atlas.confirmed if found.support)
+    return [look for look in looks if look is not None]
 
 
 def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
@@ -142,8 +133,7 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
     shown = (cause for cause in likely if all(each.parameter in visible for each in cause.conditions))
     if sum(cause.share for cause in shown) < LEAST_AT_PROBE * sum(cause.share for cause in likely):
         return None
-    seen = [repr(failed.assignment[name]) for name in visible]
-    if any([repr(probe.work.resolved[name]) for name in visible] == seen for probe in history.probes if probe.counts):
+    if tuple(repr(failed.assignment[name]) for name in visible) in tallies.probed_points(history):
         return None
     stage = _probe_stage_of(failed.label)
     about = suspicion.failed.failure.reason.value
@@ -170,7 +160,12 @@ def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expec
 
 def stage_of(label: str) -> str:
     """Return the stage of the experiments on a failure."""
-    return f"what makes {label} fail?"
+    return f"{_ASKS[0]}{label}{_ASKS[1]}"
+
+
+def _label_of(stage: str) -> str:
+    """Return the label of the failure that a stage is about; of another stage, what is no label."""
+    return stage.removeprefix(_ASKS[0]).removesuffix(_ASKS[1])
 
 
 def stages_of(label: str) -> tuple[str, str]:
@@ -189,10 +184,8 @@ def _stage(suspicion: Suspicion) -> str:
 def _num_in_vain(history: History, suspicion: Suspicion) -> int:
     """Return how many experiments on a failure ended by another reason, and told nothing."""
     stage, reason = _stage(suspicion), suspicion.failed.failure.reason
-    everything = (*history.launches, *history.probes, *history.checks)
-    run = (trial.outcome for trial in everything if trial.work.stage == stage)
-    ended = (outcome.failure for outcome in run if outcome is not None)
-    return sum(failure is not None and failure.reason is not reason for failure in ended)
+    ended = tallies.endings(history)
+    return sum(number for (of, why), number in ended.items() if of == stage and why is not reason)
 
 
 STEPS = (propose, thresholds.propose, audits.propose, thresholds.propose_late)
