@@ -12,6 +12,7 @@ from agent.deadends.signature import signature_of
 from agent.reasons import TWICE, Reason
 from agent.store.trial import Kind, Trial
 from runners import Rung
+from search_spaces import Assignment, assignment_key
 
 if TYPE_CHECKING:
     from agent.propose.history import History
@@ -113,6 +114,13 @@ def of_default(history: History) -> list[Trial]:
     return history.memo.fold("of default", history.trials, list, add)
 
 
+def launches_of(history: History, assignment: Assignment) -> list[Trial]:
+    """Return the launches of an assignment, in order."""
+    found: dict[str, list[Trial]] = history.memo.fold("by key", history.trials, dict, _add_by_key)
+    same = found.get(assignment_key(assignment), ())
+    return [trial for trial in same if trial.work.resolved == assignment]
+
+
 def first_that_works(history: History) -> Trial | None:
     """Return the first measured launch."""
     found: list[Trial] = history.memo.fold("first that works", history.trials, list, _add_first)
@@ -171,6 +179,10 @@ def _add_twice(found: list[Trial], trial: Trial) -> None:
 def _add_start(found: list[Trial], trial: Trial) -> None:
     if trial.work.kind in (Kind.DEFAULT, Kind.BASELINE):
         found.append(trial)
+
+
+def _add_by_key(found: dict[str, list[Trial]], trial: Trial) -> None:
+    found[trial.work.key] = [*found.get(trial.work.key, ()), trial]
 
 
 def _add_first(found: list[Trial], trial: Trial) -> None:
