@@ -26,6 +26,8 @@ MOST_EACH = 12
 """Experiments for each failure: what is not clear by then stays suspected."""
 MOST_ALIKE = {False: 2 * MOST_EACH, True: MOST_EACH}
 """Experiments for all failures that look alike, and again for each dead end of theirs; fewer where it may be chance."""
+MOST_WEIGHED = 24
+"""Failures for which experiments are looked for at a time, the most urgent first: a long study suspects more."""
 YIELDS = 0.7
 """What is left of a failure's turn after each experiment on what looks like it."""
 EARLY_SHARE = 0.1
@@ -81,11 +83,15 @@ def propose(history: History, rung: Rung, *, with_limits: bool = True) -> Iterat
     known = Counter(_signatures_of_confirmed(history))
     expectation = Expectation(history)
     turns = sorted(history.atlas.suspicions, key=lambda each: _turn(each, of_signature))
+    num_weighed = 0
     for suspicion in turns if with_limits else (each for each in turns if not _is_limit(each)):
         signature = suspicion.failed.signature
         is_spent = of_signature[signature] >= MOST_ALIKE[suspicion.is_likely_chance] * (1 + known[signature])
         if is_spent or of_failure[_stage(suspicion)] >= MOST_EACH:
             continue
+        if num_weighed == MOST_WEIGHED:
+            return
+        num_weighed += 1
         at_probe = _at_a_probe(history, suspicion)
         if at_probe is not None and rung is Rung.PROBE:
             yield at_probe
@@ -142,20 +148,40 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
 
 def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation) -> Work | None:
     about, kind = suspicion.failed.failure.reason.value, Kind.CONFIRM if rung is Rung.FULL else Kind.PROBE
-    ranked: dict[str, tuple[float, int, Assignment]] = {}
     vain = _num_in_vain(history, suspicion)
+    kept, key = _kept_rankings(history), (suspicion.failed.seen.label, rung, vain)
+    if key not in kept:
+        kept[key] = _ranked(history, suspicion, rung, expectation, vain)
+    for point in kept[key]:
+        work = history.admit(point, kind, _stage(suspicion), base=history.base, about=about, rung=rung)
+        if work is not None and work.resolved == point:
+            return work
+    return None
+
+
+Rankings = dict[tuple[str, Rung, int], list[Assignment]]
+"""Label of a failure, rung, and experiments on it in vain → what is worth a look, most first."""
+
+
+def _kept_rankings(history: History) -> Rankings:
+    """Return the rankings that hold as long as the same is suspected and nothing more has worked at any rung."""
+    worked = (next(reversed(history.working_at(rung)), "") for rung in Rung)
+    of = (*history.atlas.suspicions, *(len(history.working_at(rung)) for rung in Rung), *worked)
+    rankings: Rankings = history.memo.derived("experiments", of, dict)
+    return rankings
+
+
+def _ranked(
+    history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation, vain: int
+) -> list[Assignment]:
+    ranked: dict[str, tuple[float, int, Assignment]] = {}
     for order, candidate in enumerate(experiment_points.candidates(history, suspicion, rung)):
         point = history.space.normalise(candidate, history.facts)
         key = str(point)
         if key not in ranked:
             ranked[key] = (-expectation.worth(suspicion, point, vain), order, point)
-    for worth, _, point in sorted(ranked.values(), key=lambda row: row[:2]):
-        if -worth < LEAST_WORTH:
-            break
-        work = history.admit(point, kind, _stage(suspicion), base=history.base, about=about, rung=rung)
-        if work is not None and work.resolved == point:
-            return work
-    return None
+    rows = sorted(ranked.values(), key=lambda row: row[:2])
+    return [point for worth, _, point in rows if -worth >= LEAST_WORTH]
 
 
 def stage_of(label: str) -> str:
