@@ -150,7 +150,11 @@ def silent_rewrites(history: History, *, with_probes: bool) -> Rewrites:
 
 def working_at(history: History, rung: Rung) -> dict[str, Assignment]:
     """Return key → resolved assignment of everything that worked at a rung or above it."""
+    of = (history.trials, history.checks, history.probes)
+    return history.memo.derived(f"working at {rung.value}", of, lambda: _working_at(history, rung))
 
+
+def _working_at(history: History, rung: Rung) -> dict[str, Assignment]:
     def add(found: dict[str, Assignment], trial: Trial) -> None:
         if trial.works and reaches(trial.work.rung, rung):
             found[trial.work.key] = trial.work.resolved
