@@ -19,10 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -33,12 +34,26 @@ from agent.store.trial import Trial
 from runners.cookies import find_processes, kill_processes
 from tests.support.command_line import ROOT, running_cookies
 from tests.support.study_checks import problems_of
-from tests.support.waiting import wait_until
 
 MARK = "CUT_OFF_MARK"
 BRIDGE, NETWORK, PORT = "agbr0", "10.77.13", 26379
 HEAD = f"{NETWORK}.1"
-PATIENCE_S, END_S = 240.0, 900.0
+PATIENCE_S, END_S, PAUSE_S = 240.0, 900.0, 0.5
+Found = TypeVar("Found")
+
+
+def eventually(condition: Callable[[], Found], timeout_s: float) -> Found:
+    """Return the first true value of a condition; it looks at every process there is, so it is not asked all the time.
+
+    Raises:
+        TimeoutError: there is none in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the condition did not come true in time")
+        time.sleep(PAUSE_S)
+    return value
 
 
 @dataclass(frozen=True)
@@ -127,12 +142,17 @@ class Cluster:
         inside = ["unshare", "--mount", "--uts", "bash", "-c", f"{apart} && exec {' '.join(ray)}"]
         self._start(["ip", "netns", "exec", machine.name, *inside])
 
-    def start_agent(self, *words: str) -> subprocess.Popen[str]:
+    @property
+    def said(self) -> Path:
+        """What the agent put out."""
+        return self.folder / "agent.log"
+
+    def start_agent(self, *words: str) -> subprocess.Popen[bytes]:
         """Start an agent that sees no process of the nodes, as if they ran on other machines."""
         apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
         command = [*apart, sys.executable, "-u", "-m", "agent", *words]
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, env=self._environment, stdout=pipe, stderr=subprocess.STDOUT, text=True)
+        with self.said.open("ab") as log:
+            return subprocess.Popen(command, env=self._environment, stdout=log, stderr=subprocess.STDOUT)
 
     def end(self) -> None:
         """End everything that was started here."""
@@ -188,23 +208,27 @@ def _study(found: Finding, cluster: Cluster, made: list[Namespace], budget: int,
     for machine in made:
         cluster.start_node(machine)
     address = f"{HEAD}:{PORT}"
-    wait_until(lambda: _num_nodes(address, cluster) == len(made) + 1, PATIENCE_S)
+    eventually(lambda: _num_nodes(address, cluster) == len(made) + 1, PATIENCE_S)
     options = ("--budget", str(budget), "--option", "preset=tiny", "--device", "cpu", "--ray-address", address)
     search = cluster.start_agent("search", *options, "--home", str(home))
-    found_at_work = wait_until(lambda: at_work(home, made) or (search.poll() is not None and "ended"), PATIENCE_S)
+    try:
+        found_at_work = eventually(lambda: at_work(home, made) or (search.poll() is not None and "ended"), PATIENCE_S)
+    except TimeoutError as error:
+        said = cluster.said.read_text(encoding="utf-8", errors="replace")
+        raise click.ClickException(f"nothing was launched within {PATIENCE_S:.0f} s: {said}") from error
     if isinstance(found_at_work, str):
-        raise click.ClickException(f"the search ended before it launched anything: {search.communicate()[0]}")
+        raise click.ClickException(f"the search ended before it launched anything: {cluster.said.read_text()}")
     cookie, machine = found_at_work
     ip("link", "set", machine.cable, "down")
     cut_at = time.monotonic()
-    wait_until(lambda: _losses(home), PATIENCE_S)
+    eventually(lambda: _losses(home), PATIENCE_S)
     found.queued_again_after_s = round(time.monotonic() - cut_at, 1)
-    wait_until(lambda: not find_processes(cookie), PATIENCE_S)
+    eventually(lambda: not find_processes(cookie), PATIENCE_S)
     found.engine_ended_after_s = round(time.monotonic() - cut_at, 1)
     ip("link", "set", machine.cable, "up")
     cluster.start_node(machine)
-    said, _ = search.communicate(timeout=END_S)
-    found.exit_code = search.returncode
+    found.exit_code = search.wait(timeout=END_S)
+    said = cluster.said.read_text(encoding="utf-8", errors="replace")
     found.lost_launches = _losses(home)
     found.joined_again = f"node {machine.name} joined: it takes trials" in said
     if search.returncode:
