@@ -11,7 +11,7 @@ from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import Evidence
 from agent.deadends.inheritance import Heirloom
 from agent.deadends.intake import Intake
-from agent.deadends.learn import Learned, learn
+from agent.deadends.learn import Learned, Lesson
 from agent.deadends.observation import Observation, observation_of
 from agent.deadends.refutations import refuted
 from agent.deadends.variants import Variants
@@ -42,9 +42,9 @@ class Charter:
         self._variants = Variants(self._space, self._facts)
         self._heirlooms = [Heirloom(found) for found in self._inherited if found.id not in forgotten]
         self._refuting: list[Trial] = []
-        self._alone: dict[Reason, Learned] = {}
+        self._alone: dict[Reason, Lesson] = {}
         self._learned: dict[Reason, Learned] = {}
-        self._beside: dict[Reason, tuple[Learned, int, dict[Strikes, Learned]]] = {}
+        self._beside: dict[Reason, tuple[Lesson, int, dict[Strikes, Lesson]]] = {}
         """What unclear reasons taught beside others: as long as they teach the same alone, and the same values run."""
         self._trials, self._probes = Intake(), Intake()
         self._atlas = self._drawn()
@@ -80,17 +80,18 @@ class Charter:
         """Learn what the touched reasons teach on their own, then what of the rest other dead ends hide anyway."""
         known = [each.entry(self._facts) for each in self._heirlooms if each.explains]
         for reason in touched:
-            self._alone[reason] = learn(reason, self._evidence, self._facts, known)
-        self._learned = {reason: self._alone[reason] for reason in Reason if reason in self._alone}
-        unclear = [reason for reason, alone in self._learned.items() if alone.suspicions]
+            self._alone[reason] = Lesson(reason, self._evidence, self._facts, known)
+        lessons = {reason: self._alone[reason] for reason in Reason if reason in self._alone}
+        unclear = [reason for reason, alone in lessons.items() if alone.is_unclear]
         for _ in range(ROUNDS):  # always from the start: what is concluded does not depend on what was believed before
-            before = [found for learned in self._learned.values() for found in learned.confirmed]
+            before = [found for lesson in lessons.values() for found in lesson.confirmed]
             strikes = (*known, *before)
-            self._learned |= {each: self._learn_beside(each, known, strikes) for each in unclear}
-            if [found for learned in self._learned.values() for found in learned.confirmed] == before:
+            lessons |= {each: self._beside_others(each, known, strikes) for each in unclear}
+            if [found for lesson in lessons.values() for found in lesson.confirmed] == before:
                 break
+        self._learned = {reason: lesson.learned for reason, lesson in lessons.items()}
 
-    def _learn_beside(self, reason: Reason, known: Sequence[DeadEnd], strikes: Sequence[DeadEnd]) -> Learned:
+    def _beside_others(self, reason: Reason, known: Sequence[DeadEnd], strikes: Sequence[DeadEnd]) -> Lesson:
         """Return what a reason teaches beside dead ends that strike anyway; what bears on neither is not learned again.
 
         Of those dead ends only what they forbid counts (`strikes.folded`), and of all else only which values run.
@@ -101,7 +102,7 @@ class Charter:
         if kept is None or kept[0] is not alone or kept[1] != num_values:
             kept = self._beside[reason] = (alone, num_values, {})
         if asked not in kept[2]:
-            kept[2][asked] = learn(reason, self._evidence, self._facts, known, strikes)
+            kept[2][asked] = Lesson(reason, self._evidence, self._facts, known, strikes)
         return kept[2][asked]
 
     def _take(self, trial: Trial, seen: Observation) -> set[Reason]:
@@ -122,8 +123,8 @@ class Charter:
     def _is_open(self, reason: Reason, seen: Observation) -> bool:
         if not self._evidence.bears_on(seen, reason):
             return False
-        learned = self._alone.get(reason)
-        if learned is None or learned.suspected or learned.flaky:
+        learned = self._learned.get(reason)
+        if learned is None or self._alone[reason].is_unclear or learned.flaky:
             return True
         return any(matches_all(found.conditions, seen.assignment) for found in learned.confirmed)
 

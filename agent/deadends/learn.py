@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from agent.deadends.chance import CHANCE, OUT_OF_THE_QUESTION, Chance, Group
 from agent.deadends.dead_end import DeadEnd
@@ -61,46 +62,61 @@ def learn(
         strikes: Confirmed dead ends of any reason: no trial can tell what else holds in them, nor for values that the
             engine always replaces. None: neither is looked at.
     """
-    return _Lesson(reason, evidence, facts, known, strikes).learned()
+    return Lesson(reason, evidence, facts, known, strikes).learned
 
 
 @dataclass
-class _Lesson:
+class Lesson:
+    """What the failures of a reason teach: at once what is confirmed, and the rest for whoever asks.
+
+    What is asked later is the same as long as nothing that bears on the reason was added to the evidence.
+    """
+
     reason: Reason
     evidence: Evidence
     facts: Facts
-    known: Sequence[DeadEnd]
-    strikes: Sequence[DeadEnd] | None
-    confirmed: list[tuple[tuple[int, ...], int]] = field(default_factory=list)
+    known: Sequence[DeadEnd] = ()
+    strikes: Sequence[DeadEnd] | None = None
+    _explained: list[tuple[tuple[int, ...], int]] = field(default_factory=list)
     """Conditions, and the bits of the failures that they explain."""
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
     _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
 
-    def learned(self) -> Learned:
+    def __post_init__(self) -> None:
         seen = self.evidence.reasons[self.reason]
         ordered = [each for each in seen.ordered if each.index not in seen.flaky] if seen.flaky else seen.ordered
         self.by_chance = sum(1 << index for index in seen.flaky)
         while True:  # what nothing small explains casts doubt on all that looks like it
-            unexplained = self._explain_all(ordered, seen.steady & ~self._known_already())
-            left = [failed for failed in ordered if unexplained >> failed.index & 1]
-            groups, odd = self._by_cause(left, unexplained)
-            if not odd & ~self.by_chance:
+            self._unexplained = self._explain_all(ordered, seen.steady & ~self._known_already())
+            self._left = [failed for failed in ordered if self._unexplained >> failed.index & 1]
+            self._groups_left, self._odd = self._by_cause(self._left, self._unexplained)
+            if not self._odd & ~self.by_chance:
                 break
-            self.by_chance |= odd
-        entries = Entries(self.reason, self.evidence, self.facts)
-        confirmed = tuple(entries.confirmed(numbers, bits) for numbers, bits in self._most_general())
+            self.by_chance |= self._odd
+        self._entries = Entries(self.reason, self.evidence, self.facts)
+        self.confirmed = tuple(self._entries.confirmed(numbers, bits) for numbers, bits in self._most_general())
+
+    @property
+    def is_unclear(self) -> bool:
+        """True when something is suspected."""
+        return bool(self._groups_left)
+
+    @cached_property
+    def learned(self) -> Learned:
+        """All that the failures teach."""
+        unexplained, groups = self._unexplained, self._groups_left
         suspicions = [self._suspicion(group[0], unexplained) for group in groups.values()]
         return Learned(
-            confirmed=confirmed,
-            suspected=tuple(map(entries.suspected, suspicions, groups.values())),
-            flaky=tuple(map(entries.flaky, self._contradicted(left, odd, unexplained))),
+            confirmed=self.confirmed,
+            suspected=tuple(map(self._entries.suspected, suspicions, groups.values())),
+            flaky=tuple(map(self._entries.flaky, self._contradicted(self._left, self._odd, unexplained))),
             suspicions=tuple(suspicions),
         )
 
     def _explain_all(self, failures: Sequence[Failed], unexplained: int) -> int:
         """Confirm what is believed; return the bits of the failures that are left to explain."""
-        self.confirmed = []
+        self._explained = []
         left, before = failures, -1
         while unexplained != before:  # what one failure explains may make another one clear
             before = unexplained
@@ -177,7 +193,7 @@ class _Lesson:
         if not found or not self._is_believed(failed, found[0], unexplained):
             return unexplained
         covered = self._covered(failed, found[0].numbers)
-        self.confirmed.append((found[0].numbers, covered))
+        self._explained.append((found[0].numbers, covered))
         return unexplained & ~covered
 
     def _is_believed(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
@@ -208,10 +224,10 @@ class _Lesson:
 
     def _most_general(self) -> list[tuple[tuple[int, ...], int]]:
         """Leave out what a more general confirmed dead end says already."""
-        kept = [self._conjunction(numbers) for numbers, _ in self.confirmed]
+        kept = [self._conjunction(numbers) for numbers, _ in self._explained]
         return [
             found
-            for found, special in zip(self.confirmed, kept, strict=True)
+            for found, special in zip(self._explained, kept, strict=True)
             if not any(special != general and _implies(special, general) for general in kept)
         ]
 
