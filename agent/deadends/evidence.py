@@ -103,6 +103,8 @@ class Evidence:
         self._launches: dict[tuple[Rung, str], tuple[list[Observation], list[Failed]]] = {}
         self.memo: dict[tuple[Reason, int, int, int, float], tuple[float, list[Weighed]]] = {}
         """What was weighed since the last trial: the same is asked while the map of one moment is drawn."""
+        self.counts: dict[tuple[Reason, Place, tuple[int, ...]], int] = {}
+        """How many passed a place where some conditions hold, as far as it was asked since the last trial."""
         self._ran: set[tuple[str, str]] = set()
         self._replaced: set[tuple[str, str]] = set()
         self.num_values = 0
@@ -111,6 +113,7 @@ class Evidence:
     def add(self, seen: Observation) -> None:
         """Take in one closed trial."""
         self.memo.clear()
+        self.counts.clear()
         launch = (seen.rung, assignment_key(seen.assignment))
         passed, failed = self._launches.setdefault(launch, ([], []))
         if seen.failure is None:
