@@ -128,9 +128,11 @@ class Cluster:
         self._ray = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--object-store-memory=83886080"]
 
     def start_head(self) -> None:
-        """Start the head."""
+        """Start the head, as a machine with processes of its own."""
         words = ["--head", f"--node-ip-address={HEAD}", f"--port={PORT}", "--num-cpus=0", "--num-gpus=0"]
-        self._start([*self._ray, *words, "--include-dashboard=false", f"--temp-dir={self.folder / 'ray'}"])
+        apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        ray = [*self._ray, *words, "--include-dashboard=false", f"--temp-dir={self.folder / 'ray'}"]
+        self._head = self._start([*apart, *ray])
 
     def start_node(self, machine: Namespace) -> None:
         """Start a node that sees nothing of the others' files but the programs."""
@@ -148,9 +150,10 @@ class Cluster:
         return self.folder / "agent.log"
 
     def start_agent(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start an agent that sees no process of the nodes, as if they ran on other machines."""
-        apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        command = [*apart, sys.executable, "-u", "-m", "agent", *words]
+        """Start an agent on the head's machine: it sees the raylet there, to which Ray ties it, and no process of the nodes."""
+        children = Path(f"/proc/{self._head.pid}/task/{self._head.pid}/children").read_text(encoding="ascii").split()
+        beside = ["nsenter", f"--target={children[0]}", "--pid", "--mount"]
+        command = [*beside, f"--wdns={ROOT}", sys.executable, "-u", "-m", "agent", *words]
         with self.said.open("ab") as log:
             return subprocess.Popen(command, env=self._environment, stdout=log, stderr=subprocess.STDOUT)
 
@@ -158,9 +161,9 @@ class Cluster:
         """End everything that was started here."""
         kill_processes(self.mark, variable=MARK)
 
-    def _start(self, command: list[str]) -> None:
+    def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         with (self.folder / "ray.log").open("ab") as log:
-            subprocess.Popen(command, env=self._environment, stdout=log, stderr=log, start_new_session=True)
+            return subprocess.Popen(command, env=self._environment, stdout=log, stderr=log, start_new_session=True)
 
 
 def trials_of(home: Path) -> list[Trial]:
