@@ -9,6 +9,7 @@ from agent.deadends.claims import reaches
 from agent.deadends.contradictions import Contradiction, Weightless
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.observation import Observation
+from agent.deadends.strikes import is_within
 from agent.deadends.suspicion import Suspicion
 from search_spaces import Scalar
 
@@ -61,9 +62,22 @@ class Atlas:
         """Return the dead ends that a trial is evidence for."""
         return tuple(found for found in self.dead_ends if label in found.support)
 
+    def edges_of(self, confirmed: DeadEnd) -> tuple[DeadEnd, ...]:
+        """Return the suspected dead ends which say that a confirmed one begins earlier, and nothing else."""
+        open_questions = {why.failed.seen.label for why in self.suspicions}
+        wider = (found for found in self.in_state(DeadEndState.SUSPECTED) if _widens(found, confirmed))
+        return tuple(found for found in wider if open_questions.isdisjoint(found.support))
+
     def contradicted_by(self, seen: Observation) -> tuple[DeadEnd, ...]:
         """Return the confirmed dead ends in which this trial passed: it refutes them."""
         if not seen.passed:
             return ()
         reached = (found for found in self.confirmed if reaches(seen.rung, found.rung))
         return tuple(found for found in reached if found.covers(seen.assignment, seen.visible))
+
+
+def _widens(wide: DeadEnd, narrow: DeadEnd) -> bool:
+    """Return whether two dead ends of a reason are about the same parameters, and one takes in the other."""
+    pairs = list(zip(wide.conditions, narrow.conditions, strict=False))
+    is_alike = wide.reason is narrow.reason and len(wide.conditions) == len(narrow.conditions) == len(pairs)
+    return is_alike and all(mine.parameter == its.parameter and is_within(its, mine) for mine, its in pairs)

@@ -66,6 +66,25 @@ class Chance:
         by_cause = math.log(size_prior(cause)) + self._besides(parts, others, math.log(usual * NEW_CAUSE))
         return self._named * math.exp(max(-50.0, min(50.0, by_chance - by_cause)))
 
+    def odds_beyond(self, others: Sequence[Group], beyond: int, is_named: bool) -> float:
+        """Return how likelier chance made the failures at which a limit would begin earlier, than that it does.
+
+        A cause is known already, and needs no other one to begin earlier.
+
+        Args:
+            others: Failures that look the same and that neither the limit nor any confirmed dead end explains.
+            beyond: Bits of those at which it would begin earlier.
+            is_named: Whether their message names the parameter of the limit.
+        """
+        usual = CHANCE[self.failed.failure.policy]
+        if usual == 0.0:
+            return 0.0
+        satisfying = self.evidence.reasons[self.failed.failure.reason].satisfying
+        places = [(), *((number,) for number, bits in satisfying.items() if not beyond & ~bits)]
+        by_chance = math.log(usual * NEW_CAUSE) + self._best(places, beyond, others)
+        by_cause = self._besides(places, others, math.log(usual * NEW_CAUSE))
+        return (NAMES_ITS_CAUSE if is_named else 1.0) * math.exp(max(-50.0, min(50.0, by_chance - by_cause)))
+
     def often(self, failures: int) -> tuple[int, float]:
         """Return the bits of the failures where chance strikes most likely, and its rate there; all in vain: no bits.
 

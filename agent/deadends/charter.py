@@ -11,7 +11,8 @@ from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import Evidence
 from agent.deadends.inheritance import Heirloom
 from agent.deadends.intake import Intake
-from agent.deadends.learn import Learned, Lesson
+from agent.deadends.learn import Lesson
+from agent.deadends.learned import Learned
 from agent.deadends.observation import Observation, observation_of
 from agent.deadends.refutations import refuted
 from agent.deadends.variants import Variants
@@ -124,7 +125,7 @@ class Charter:
         if not self._evidence.bears_on(seen, reason):
             return False
         learned = self._learned.get(reason)
-        if learned is None or self._alone[reason].is_unclear or learned.flaky:
+        if learned is None or self._alone[reason].is_unclear or learned.flaky or learned.edges:
             return True
         return any(matches_all(found.conditions, seen.assignment) for found in learned.confirmed)
 
@@ -132,7 +133,7 @@ class Charter:
         """Put together what was inherited, learned and refuted; each id stands for one entry."""
         learned = [self._learned[reason] for reason in Reason if reason in self._learned]
         inherited = [each.entry(self._facts) for each in self._heirlooms]
-        own = [found for each in learned for found in (*each.confirmed, *each.suspected, *each.flaky)]
+        own = [found for each in learned for found in (*each.confirmed, *each.suspected, *each.edges, *each.flaky)]
         repeated = {
             found.id
             for each in learned

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
+from agent.deadends.edges import Edge
 from agent.deadends.evidence import RUNG_ORDER, Evidence, Failed
 from agent.deadends.explain import LEAST_SHARE
 from agent.deadends.suspicion import Suspicion
@@ -36,6 +37,13 @@ class Entries:
         support = by_age(group)
         numbers = first.best.numbers
         return self._dead_end(numbers, DeadEndState.SUSPECTED, support, _suspects(first), support[0].seen.rung)
+
+    def edge(self, edge: Edge) -> DeadEnd:
+        """Return the entry of a limit that may begin earlier: it blocks nothing but what failed at it."""
+        seen = self._evidence.reasons[self._reason]
+        support = by_age(failed for failed in seen.failures if edge.bits >> failed.index & 1)
+        first = support[0].seen
+        return self._dead_end(edge.numbers, DeadEndState.SUSPECTED, support, first.visible, first.rung)
 
     def flaky(self, failed: Failed) -> DeadEnd:
         """Return the entry of a launch that failed and passed."""

@@ -10,21 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from agent.deadends.chance import CHANCE, OUT_OF_THE_QUESTION, Chance, Group
 from agent.deadends.dead_end import DeadEnd
+from agent.deadends.edges import Edge, Limits
 from agent.deadends.entries import Entries, by_age
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.explain import Explanation, Often, beside_chance, explanations
+from agent.deadends.general import most_general
+from agent.deadends.learned import Learned
 from agent.deadends.phases import PHASE_ORDER
 from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
-from agent.deadends.strikes import is_within
 from agent.deadends.suspicion import Suspicion
 from agent.deadends.turns import Turns
 from agent.reasons import Reason
 from runners import Phase
-from search_spaces import Conjunction, Facts, assignment_key
+from search_spaces import Facts, assignment_key
 
 BELIEVED = 0.98
 """Share of the best explanation from which it is believed."""
@@ -32,17 +34,6 @@ UNNAMED = 0.3
 """How likely a failure that looks the same, but does not name a parameter as the other one does, has another cause."""
 MOST_CHANCE = 0.02
 """Odds of chance up to which failures count as real."""
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """What the failures of one reason teach."""
-
-    confirmed: tuple[DeadEnd, ...] = ()
-    suspected: tuple[DeadEnd, ...] = ()
-    flaky: tuple[DeadEnd, ...] = ()
-    suspicions: tuple[Suspicion, ...] = ()
-    """One for each suspected dead end, in the same order: what an experiment needs to know."""
 
 
 def learn(
@@ -79,6 +70,7 @@ class Lesson:
     strikes: Sequence[DeadEnd] | None = None
     _explained: list[tuple[tuple[int, ...], int]] = field(default_factory=list)
     """Conditions, and the bits of the failures that they explain."""
+    edges: list[Edge] = field(default_factory=list)
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
     _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
@@ -95,7 +87,10 @@ class Lesson:
                 break
             self.by_chance |= self._odd
         self._entries = Entries(self.reason, self.evidence, self.facts)
-        self.confirmed = tuple(self._entries.confirmed(numbers, bits) for numbers, bits in self._most_general())
+        self.confirmed = tuple(
+            self._entries.confirmed(numbers, bits)
+            for numbers, bits in most_general(self._explained, self.evidence.lexicon)
+        )
 
     @property
     def is_unclear(self) -> bool:
@@ -112,11 +107,12 @@ class Lesson:
             suspected=tuple(map(self._entries.suspected, suspicions, groups.values())),
             flaky=tuple(map(self._entries.flaky, self._contradicted(self._left, self._odd, unexplained))),
             suspicions=tuple(suspicions),
+            edges=tuple(self._entries.edge(edge) for edge in self._open_edges()),
         )
 
     def _explain_all(self, failures: Sequence[Failed], unexplained: int) -> int:
         """Confirm what is believed; return the bits of the failures that are left to explain."""
-        self._explained = []
+        self._explained, self.edges = [], []
         left, before = failures, -1
         while unexplained != before:  # what one failure explains may make another one clear
             before = unexplained
@@ -193,18 +189,45 @@ class Lesson:
         if not found or not self._is_believed(failed, found[0], unexplained):
             return unexplained
         covered = self._covered(failed, found[0].numbers)
-        self._explained.append((found[0].numbers, covered))
+        numbers = self._drawn_back(failed, found[0], unexplained)
+        inside = covered if numbers == found[0].numbers else self._covered(failed, numbers)
+        if inside != covered:
+            support = inside & unexplained & self._alike(failed)
+            first = next(
+                (each for each in self.evidence.reasons[self.reason].ordered if support >> each.index & 1), None
+            )
+            if first is None or not self._is_enough(first, inside, support.bit_count()):
+                return unexplained
+            self.edges.append(Edge(found[0].numbers, covered & unexplained & ~inside))
+        self._explained.append((numbers, inside))
         return unexplained & ~covered
 
-    def _is_believed(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
-        """One failure alone confirms nothing: its message may name only a part of the cause."""
-        if best.support < 2 or best.share < BELIEVED or not self._is_repeated(failed, best):
-            return False
-        return self._odds(failed, best, unexplained) <= MOST_CHANCE and self._is_seen_elsewhere(failed, best)
+    def _drawn_back(self, failed: Failed, best: Explanation, unexplained: int) -> tuple[int, ...]:
+        """Return the conditions of an explanation, with its limits where failures enough are for them."""
+        alike = self._alike(failed)
+        covered = self._covered(failed, best.numbers) & unexplained & alike
+        groups = tuple(self._groups((unexplained | self.by_chance) & alike & ~covered, unexplained))
+        chance = self._chance(failed)
+        often = self._often(failed, (unexplained | self.by_chance) & alike)
+        odds = partial(chance.odds_beyond, groups)
+        return Limits(failed, self.evidence, often, odds).drawn_back(best.numbers, covered)
 
-    def _is_seen_elsewhere(self, failed: Failed, best: Explanation) -> bool:
+    def _alike(self, failed: Failed) -> int:
+        return self.evidence.reasons[self.reason].alike(failed)
+
+    def _is_believed(self, failed: Failed, best: Explanation, unexplained: int) -> bool:
+        """Return whether a cause is far likelier than the others and than chance."""
+        if best.share < BELIEVED or not self._is_enough(failed, self._covered(failed, best.numbers), best.support):
+            return False
+        return self._odds(failed, best, unexplained) <= MOST_CHANCE
+
+    def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
+        """One failure alone confirms nothing: its message may name only a part of the cause."""
+        return support >= 2 and self._is_repeated(failed, support) and self._is_seen_elsewhere(failed, covered)
+
+    def _is_seen_elsewhere(self, failed: Failed, bits: int) -> bool:
         """Return whether another launch failed by it: the same one again only says that it was no chance."""
-        seen, bits = self.evidence.reasons[self.reason], self._covered(failed, best.numbers)
+        seen = self.evidence.reasons[self.reason]
         at_its_rung = bits & seen.at_rung(failed.seen.rung)
         for name, group in zip(failed.seen.visible, failed.conditions, strict=True):
             compared = bits if name in self.evidence.space.probe_parameters else at_its_rung
@@ -212,8 +235,8 @@ class Lesson:
                 return True
         return False
 
-    def _is_repeated(self, failed: Failed, best: Explanation) -> bool:
-        return self._chance(failed).odds_of_repeating(best.support) <= MOST_CHANCE
+    def _is_repeated(self, failed: Failed, support: int) -> bool:
+        return self._chance(failed).odds_of_repeating(support) <= MOST_CHANCE
 
     def _covered(self, failed: Failed, conditions: tuple[int, ...]) -> int:
         """Return the bits of the failures that a dead end explains: not of those that struck before it could."""
@@ -222,17 +245,14 @@ class Lesson:
         earlier = (bits for place, bits in seen.struck.items() if place[0] is rung and _is_before(place[1], phase))
         return self.evidence.supporting(conditions, self.reason) & ~sum(earlier)
 
-    def _most_general(self) -> list[tuple[tuple[int, ...], int]]:
-        """Leave out what a more general confirmed dead end says already."""
-        kept = [self._conjunction(numbers) for numbers, _ in self._explained]
-        return [
-            found
-            for found, special in zip(self._explained, kept, strict=True)
-            if not any(special != general and _implies(special, general) for general in kept)
-        ]
-
-    def _conjunction(self, numbers: tuple[int, ...]) -> Conjunction:
-        return tuple(map(self.evidence.lexicon.condition, numbers))
+    def _open_edges(self) -> Iterator[Edge]:
+        """Yield the edges at which a failure has no other explanation."""
+        explained = 0
+        for _, bits in self._explained:
+            explained |= bits
+        for edge in self.edges:
+            if left := edge.bits & ~explained:
+                yield Edge(edge.numbers, left)
 
     def _by_cause(self, left: Sequence[Failed], unexplained: int) -> tuple[dict[tuple[int, ...], list[Failed]], int]:
         """Return the failures by their likeliest explanation, and the bits of those that nothing small explains."""
@@ -252,7 +272,7 @@ class Lesson:
 
     def _suspicion(self, failed: Failed, unexplained: int) -> Suspicion:
         found = self._explanations(failed, unexplained)
-        is_repeated = self._is_repeated(failed, found[0])
+        is_repeated = self._is_repeated(failed, found[0].support)
         return Suspicion(failed, beside_chance(found, self._odds(failed, found[0], unexplained)), is_repeated)
 
     def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
@@ -273,11 +293,3 @@ def _is_before(phase: Phase, other: Phase) -> bool:
 
 def _is_odd(found: Sequence[Explanation]) -> bool:
     return not found or len(found[0].conditions) > LARGEST
-
-
-def _implies(special: Conjunction, general: Conjunction) -> bool:
-    """Return whether everything that satisfies `special` satisfies `general`."""
-    point = {condition.parameter: condition for condition in special}
-    return all(
-        (mine := point.get(condition.parameter)) is not None and is_within(mine, condition) for condition in general
-    )

@@ -51,6 +51,20 @@ class Lexicon:
         """Return the number of the family of conditions, on one parameter, that differ in their thresholds alone."""
         return self._families[number]
 
+    def later(self, number: int) -> int | None:
+        """Return the number of the same limit, beginning one value further on; None where there is none."""
+        condition = self._conditions[number]
+        if condition.comparison is Comparison.EQUAL:
+            return None
+        numbers = (each for each in self._space.parameters[condition.parameter].domain if not isinstance(each, str))
+        inside = sorted((each for each in numbers if condition.matches({condition.parameter: each})), key=float)
+        inside = inside[1:] if condition.comparison is Comparison.AT_LEAST else inside[:-1]
+        if not inside:
+            return None
+        edge = inside[0] if condition.comparison is Comparison.AT_LEAST else inside[-1]
+        found = self._numbers.get((condition.parameter, condition.comparison, repr(edge)))
+        return self._numbers.get((condition.parameter, Comparison.EQUAL, repr(edge))) if found is None else found
+
     def text(self, number: int) -> str:
         """Return the condition in words."""
         return self._texts[number]

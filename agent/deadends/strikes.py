@@ -2,12 +2,14 @@
 
 If `expert_parallel` with `nccl_proto = auto` hangs, and with `p2p_disable` beside it something else fails first, then
 "hangs, but only without `p2p_disable`" says the same about everything that may still be launched. Of two explanations
-that differ only there, the shorter one stands for both.
+that differ only there, the shorter one stands for both. Several dead ends may do this together: one with
+`allreduce = custom`, another with every other value of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.evidence import RUNG_ORDER, Evidence
@@ -40,22 +42,41 @@ def folded(found: Sequence[Weighed], strikes: Sequence[DeadEnd], rung: Rung, evi
 def _is_dead_without(rest: frozenset[int], number: int, dead: Sequence[DeadEnd], evidence: Evidence) -> bool:
     """Return whether everything with `rest` and without the condition lies in some dead end."""
     condition = evidence.lexicon.condition(number)
-    name, domain = condition.parameter, evidence.space.parameters[condition.parameter].domain
-    values = [each for each in domain if not condition.matches({name: each}) and not evidence.never_runs(name, each)]
+    values = [
+        each for each in _running(condition.parameter, evidence) if not condition.matches({condition.parameter: each})
+    ]
     if not dead and values:
         return False
-    others = [evidence.lexicon.condition(each) for each in rest]
-    return all(any(_lies_in(each, name, value, others) for each in dead) for value in values)
+    others = {each.parameter: each for each in map(evidence.lexicon.condition, rest)}
+    points = ({**others, condition.parameter: Condition(parameter=condition.parameter, value=each)} for each in values)
+    return all(_is_dead(point, dead, evidence) for point in points)
 
 
-def _lies_in(found: DeadEnd, name: str, value: Scalar, others: Sequence[Condition]) -> bool:
-    point = {each.parameter: each for each in others}
-    return not found.within and all(
-        condition.matches({name: value})
-        if condition.parameter == name
-        else (mine := point.get(condition.parameter)) is not None and is_within(mine, condition)
-        for condition in found.conditions
+def _running(name: str, evidence: Evidence) -> list[Scalar]:
+    return [each for each in evidence.space.parameters[name].domain if not evidence.never_runs(name, each)]
+
+
+def _is_dead(point: Mapping[str, Condition], dead: Sequence[DeadEnd], evidence: Evidence) -> bool:
+    """Return whether one dead end takes in all of these, or several do whatever one further parameter is."""
+    further: dict[str, list[Condition]] = defaultdict(list)
+    for found in dead:
+        missing = None if found.within else _missing(point, found)
+        if missing == []:
+            return True
+        if missing is not None and len(missing) == 1:
+            further[missing[0].parameter].append(missing[0])
+    return any(
+        all(any(each.matches({name: value}) for each in conditions) for value in _running(name, evidence))
+        for name, conditions in further.items()
     )
+
+
+def _missing(point: Mapping[str, Condition], found: DeadEnd) -> list[Condition] | None:
+    """Return the conditions of a dead end on other parameters; None where it asks for other values of these."""
+    known = [each for each in found.conditions if each.parameter in point]
+    if not all(is_within(point[each.parameter], each) for each in known):
+        return None
+    return [each for each in found.conditions if each.parameter not in point]
 
 
 def is_within(special: Condition, general: Condition) -> bool:

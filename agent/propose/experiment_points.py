@@ -21,6 +21,8 @@ from search_spaces.condition import is_number
 
 CONTEXTS = 8
 """Working assignments that are tried as the other half of an experiment: those that differ most from the failure."""
+MOST_CONTEXTS = 40
+"""Working assignments among which they are looked for."""
 MOST_CAUSES = 12
 """Causes that are tried on their own."""
 
@@ -30,6 +32,8 @@ def candidates(history: History, suspicion: Suspicion, rung: Rung) -> Iterator[A
     failed, causes = suspicion.failed.seen.assignment, likely_causes(suspicion)
     known_to_work = _known_to_work(history, rung)
     contexts = _contexts(history, suspicion, causes, rung)
+    if causes:
+        contexts = _alive_first(history, contexts, _values(causes[0], failed))
     for context in contexts[:CONTEXTS]:
         names: set[str] = set()
         for rank, cause in enumerate(causes):
@@ -118,6 +122,15 @@ def _contexts(history: History, suspicion: Suspicion, causes: list[Explanation],
         for key, point in points.items()
     }
     return [points[key] for key in sorted(points, key=lambda key: (shared[key], key))]
+
+
+def _alive_first(history: History, contexts: list[Assignment], values: Assignment) -> list[Assignment]:
+    """Return the contexts, of the first ones those last where the values cannot run: they lie in a known dead end."""
+    first, rest = contexts[:MOST_CONTEXTS], contexts[MOST_CONTEXTS:]
+    points = (history.space.normalise({**context, **values}, history.facts) for context in first)
+    is_dead = [history.atlas.match_confirmed(point) is not None for point in points]
+    order = sorted(range(len(first)), key=is_dead.__getitem__)
+    return [*(first[index] for index in order), *rest]
 
 
 def _shared(history: History, name: str, value: Scalar, failed: Scalar) -> float:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from agent.deadends.dead_end import DeadEndState
+from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.observation import trial_label
 from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
@@ -119,7 +119,10 @@ def _is_open(history: History, trial: Trial) -> bool:
         return False
     if any(matches_all(found.conditions, trial.work.resolved) for found in history.atlas.confirmed):
         return False
-    return not any(_repeats(each, trial, failure) for each in history.atlas.suspicions)
+    known = history.atlas.supported_by(trial_label(trial))
+    return not _is_at_an_edge(history, known) and not any(
+        _repeats(each, trial, failure) for each in history.atlas.suspicions
+    )
 
 
 def _settled(history: History) -> frozenset[str]:
@@ -127,6 +130,11 @@ def _settled(history: History) -> frozenset[str]:
     dead_ends = history.atlas.dead_ends
     known = (found.support for found in dead_ends if found.state is not DeadEndState.SUSPECTED)
     return history.memo.derived("settled", (dead_ends,), lambda: frozenset(itertools.chain.from_iterable(known)))
+
+
+def _is_at_an_edge(history: History, known: Collection[DeadEnd]) -> bool:
+    """Return whether a confirmed dead end explains the failure if it begins early: `thresholds` asks about that."""
+    return any(edge in known for found in history.atlas.confirmed for edge in history.atlas.edges_of(found))
 
 
 def _repeats(suspicion: Suspicion, trial: Trial, failure: Failure) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from agent.deadends.dead_end import DeadEnd
+from agent.deadends.observation import trial_label
 from agent.propose.history import History
 from agent.reasons import Reason
 from agent.store.trial import Kind, Work
@@ -14,6 +15,11 @@ from search_spaces.condition import is_number
 
 LEFT_TO_LATER_TRIALS = frozenset({Reason.GPU_OOM})
 """Reasons whose limit moves with everything else that takes memory: later trials narrow it, or what is left."""
+
+CONTEXTS = 40
+"""Working assignments among which one is looked for that the values may be put into: other dead ends are in the way."""
+MOST_TIMES = 4
+"""Experiments with one value where something failed already: they may end by another cause, and then tell nothing."""
 
 
 def propose(history: History, rung: Rung) -> Iterator[Work]:
@@ -32,20 +38,49 @@ def _here(history: History, rung: Rung) -> Iterator[DeadEnd]:
 
 def _works(history: History, dead_ends: Iterable[DeadEnd]) -> Iterator[Work]:
     for found in dead_ends:
+        suspected = _suspected_limits(history, found)
+        contexts = _contexts(history, found)
         for condition in found.conditions:
-            beyond = _unknown_beyond(history, found, condition)
-            if beyond and (work := _experiment(history, found, condition, beyond[len(beyond) // 2])) is not None:
+            values = _worth_asking(history, found, condition, suspected.get(condition.parameter, condition))
+            works = (_experiment(history, found, condition, value, contexts) for value in values)
+            if (work := next((work for work in works if work is not None), None)) is not None:
                 yield work
 
 
-def _unknown_beyond(history: History, found: DeadEnd, condition: Condition) -> list[Scalar]:
+def _suspected_limits(history: History, found: DeadEnd) -> dict[str, Condition]:
+    """Return the limits that begin earlier than is believed if no failure at them was chance."""
+    edges = history.atlas.edges_of(found)
+    return {limit.parameter: limit for each in edges for limit in each.conditions if limit not in found.conditions}
+
+
+def _worth_asking(history: History, found: DeadEnd, condition: Condition, suspected: Condition) -> Iterator[Scalar]:
+    """Yield the values that tell where a limit begins, the best first.
+
+    That is the middle of those where nothing failed yet. Where nothing is left of these, it is the last one where
+    something failed, which may have been chance: once more, in another launch.
+    """
+    unknown = _unknown_beyond(history, found, condition, suspected.comparison)
+    failed = [value for value in unknown if suspected.matches({condition.parameter: value})]
+    if beyond := unknown[len(failed) :]:
+        yield beyond[len(beyond) // 2]
+    for value in reversed(failed):
+        if _times_asked(history, found, condition, value) < MOST_TIMES:
+            yield value
+
+
+def _times_asked(history: History, found: DeadEnd, condition: Condition, value: Scalar) -> int:
+    stage, everything = _stage(found), (*history.launches, *history.probes)
+    return sum(trial.work.stage == stage and trial.work.resolved[condition.parameter] == value for trial in everything)
+
+
+def _unknown_beyond(history: History, found: DeadEnd, condition: Condition, comparison: Comparison) -> list[Scalar]:
     """Return the values just outside a threshold, the nearest first, up to the first that is known to pass."""
-    if condition.comparison is Comparison.EQUAL:
+    if comparison is Comparison.EQUAL:
         return []
     domain = history.space.parameters[condition.parameter].domain
     numbers = sorted((value for value in domain if is_number(value)), key=float)
     outside = [value for value in numbers if not condition.matches({condition.parameter: value})]
-    nearest_first = reversed(outside) if condition.comparison is Comparison.AT_LEAST else outside
+    nearest_first = reversed(outside) if comparison is Comparison.AT_LEAST else outside
     unknown: list[Scalar] = []
     for value in nearest_first:
         if _passes(history, found, condition, value):
@@ -60,14 +95,16 @@ def _passes(history: History, found: DeadEnd, condition: Condition, value: Scala
     return any(point[condition.parameter] == value and matches_all(others, point) for point in working)
 
 
-def _experiment(history: History, found: DeadEnd, condition: Condition, value: Scalar) -> Work | None:
+def _experiment(
+    history: History, found: DeadEnd, condition: Condition, value: Scalar, contexts: list[Assignment]
+) -> Work | None:
     """Return a working assignment with the dead end's other values and this one, or None where none may run."""
     inside = {each.parameter: found.observed[each.parameter] for each in found.conditions}
     kind = Kind.PROBE if found.rung is Rung.PROBE else Kind.CONFIRM
-    stage, about = f"where does {found.id} begin?", found.reason.value
-    for context in _contexts(history, found):
+    stage, about = _stage(found), found.reason.value
+    for context in contexts:
         point = history.space.normalise({**context, **inside, condition.parameter: value}, history.facts)
-        if point[condition.parameter] != value:
+        if point[condition.parameter] != value or history.atlas.match_confirmed(point) is not None:
             continue
         work = history.admit(point, kind, stage, base=history.base, about=about)
         if work is not None and work.resolved == point:
@@ -75,8 +112,30 @@ def _experiment(history: History, found: DeadEnd, condition: Condition, value: S
     return None
 
 
+def _stage(found: DeadEnd) -> str:
+    return f"where does {found.id} begin?"
+
+
 def _contexts(history: History, found: DeadEnd) -> list[Assignment]:
-    """Return working assignments, those first that share most with the dead end: they need the fewest changes."""
+    """Return working assignments, those first that share most with the dead end: they need the fewest changes.
+
+    Where failures beyond it may have been chance, what all of these had in common comes last: it may come from there.
+    """
     passed = history.working_at(found.rung)
+    common = _in_common(_failures_beyond(history, found))
     matching = {key: sum(each.matches(point) for each in found.conditions) for key, point in passed.items()}
-    return [passed[key] for key in sorted(passed, key=lambda key: (-matching[key], key))[:8]]
+    shared = {key: sum(point[name] == value for name, value in common.items()) for key, point in passed.items()}
+    return [passed[key] for key in sorted(passed, key=lambda key: (shared[key], -matching[key], key))[:CONTEXTS]]
+
+
+def _failures_beyond(history: History, found: DeadEnd) -> list[Assignment]:
+    labels = {label for edge in history.atlas.edges_of(found) for label in edge.support}
+    everything = (*history.trials, *history.probes) if labels else ()
+    return [trial.work.resolved for trial in everything if trial_label(trial) in labels]
+
+
+def _in_common(points: list[Assignment]) -> Assignment:
+    """Return the values that are the same in all of these."""
+    return {
+        name: value for name, value in (points[0] if points else {}).items() if all(p[name] == value for p in points)
+    }

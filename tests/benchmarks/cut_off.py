@@ -150,7 +150,7 @@ class Cluster:
         return self.folder / "agent.log"
 
     def start_agent(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start an agent on the head's machine: it sees the raylet there, to which Ray ties it, and no process of the nodes."""
+        """Start an agent beside the head: it sees the raylet there, to which Ray ties it, and none of the nodes."""
         children = Path(f"/proc/{self._head.pid}/task/{self._head.pid}/children").read_text(encoding="ascii").split()
         beside = ["nsenter", f"--target={children[0]}", "--pid", "--mount"]
         command = [*beside, f"--wdns={ROOT}", sys.executable, "-u", "-m", "agent", *words]

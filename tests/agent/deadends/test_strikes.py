@@ -1,0 +1,96 @@
+"""Of two explanations that differ only in what is dead anyway, the shorter one stands for both."""
+
+from __future__ import annotations
+
+from agent.deadends.dead_end import DeadEnd, DeadEndState
+from agent.deadends.evidence import Evidence
+from agent.deadends.strikes import folded
+from agent.reasons import REASONS, Reason
+from runners import Rung
+from search_spaces import Comparison, Condition, Conjunction, Scalar
+from tests.support.planted import FACTS, small_space
+
+SPACE = small_space()
+DRAFT_3 = Condition(parameter="draft", value=3)
+EXPERT, NO_EXPERT = (Condition(parameter="expert", value=value) for value in (True, False))
+
+
+def dead(*conditions: Condition) -> DeadEnd:
+    """Return a confirmed dead end."""
+    reason = Reason.TOPOLOGY_UNSUPPORTED
+    return DeadEnd(
+        id="D1",
+        conditions=conditions,
+        reason=reason,
+        policy=REASONS[reason].policy,
+        state=DeadEndState.CONFIRMED,
+        rung=Rung.FULL,
+        suspects=(),
+        observed={},
+        scope={},
+        support=("#0",),
+    )
+
+
+def backend(value: str) -> Condition:
+    """Return the condition that a backend runs."""
+    return Condition(parameter="backend", value=value)
+
+
+def left(strikes: list[DeadEnd], evidence: Evidence | None = None) -> list[tuple[str, ...]]:
+    """Return what stays of `draft = 3` and `draft = 3 ∧ expert = true`, in words."""
+    evidence = evidence or Evidence(SPACE, FACTS)
+    number = {str(each): each for each in (DRAFT_3, EXPERT)}
+    numbers = {name: _number(evidence, each.parameter, each.value) for name, each in number.items()}
+    short, long = (numbers[str(DRAFT_3)],), (numbers[str(DRAFT_3)], numbers[str(EXPERT)])
+    found = folded([(0.9, short, 2), (0.1, long, 2)], strikes, Rung.FULL, evidence)
+    return [tuple(str(evidence.lexicon.condition(each)) for each in conditions) for _, conditions, _ in found]
+
+
+def _number(evidence: Evidence, name: str, value: Scalar) -> int:
+    numbers = evidence.lexicon.satisfied(name, value)
+    return next(each for each in numbers if evidence.lexicon.condition(each).comparison is Comparison.EQUAL)
+
+
+BOTH: list[tuple[str, ...]] = [("draft = 3",), ("draft = 3", "expert = true")]
+SHORT = BOTH[:1]
+
+
+def conjunctions(*values: str) -> list[DeadEnd]:
+    """Return dead ends of these backends, each without `expert`."""
+    rest: Conjunction = (NO_EXPERT,)
+    return [dead(backend(value), *rest) for value in values]
+
+
+def test_one_dead_end_that_takes_in_the_difference() -> None:
+    """Without `expert` nothing runs: nobody can tell whether it belongs to the cause."""
+    assert left([]) == BOTH
+    assert left([dead(NO_EXPERT)]) == SHORT
+    assert left([dead(NO_EXPERT, DRAFT_3)]) == SHORT
+
+
+def test_several_that_take_it_in_together() -> None:
+    """Each backend is dead without `expert`, one of them only where the draft is 3."""
+    assert left([*conjunctions("a", "b", "c"), dead(backend("d"), NO_EXPERT, DRAFT_3)]) == SHORT
+
+
+def test_one_value_that_runs_is_enough_to_tell() -> None:
+    """With `backend = d` a launch without `expert` gives the answer."""
+    assert left(conjunctions("a", "b", "c")) == BOTH
+    draft_2 = Condition(parameter="draft", value=2)
+    assert left([*conjunctions("a", "b", "c"), dead(backend("d"), NO_EXPERT, draft_2)]) == BOTH
+
+
+def test_a_value_that_the_engine_always_replaces_needs_no_dead_end() -> None:
+    """What never runs gives no answer."""
+    evidence, default = Evidence(SPACE, FACTS), SPACE.default_on(FACTS)
+    evidence.note_values({**default, "backend": "d"}, {**default, "backend": "a"})
+    assert left(conjunctions("a", "b", "c"), evidence) == SHORT
+
+
+def test_dead_ends_of_a_dearer_rung_strike_too_late() -> None:
+    """What only a launch shows is in no probe's way."""
+    evidence = Evidence(SPACE, FACTS)
+    draft, expert = (_number(evidence, each.parameter, each.value) for each in (DRAFT_3, EXPERT))
+    found = folded([(0.9, (draft,), 2), (0.1, (draft, expert), 2)], [dead(NO_EXPERT)], Rung.PROBE, evidence)
+    assert len(found) == 2
