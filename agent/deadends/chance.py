@@ -119,7 +119,15 @@ class Chance:
         As a logarithm, compared with a single condition that is a cause.
         """
         failures = covered | sum(group.bits for group in others)
-        return max(self._log_of(place, covered, others, failures) for place in (*parts, *self._where_it_was_seen))
+        best = max((self._log_of(place, covered, others, failures) for place in parts), default=-math.inf)
+        everywhere, num_failures = self.evidence.reached(self.failed.failure.phase), failures.bit_count()
+        for there, passed in self._seen_there:  # `_log_of` of single conditions, of which there may be hundreds
+            inside = failures & there
+            outside = _log_of_everywhere(num_failures - (number := inside.bit_count()), everywhere - passed)
+            if not covered & ~inside:
+                outside = max(outside, sum(group.log_prior for group in others if group.bits & ~inside))
+            best = max(best, _log_likelihood(number, passed, SOMEWHERE_RATE) + outside)
+        return best
 
     def _log_of(self, place: Place, covered: int, others: Sequence[Group], failures: int) -> float:
         """Of a source that strikes at a place; what fails elsewhere has other causes, or is chance as well."""
@@ -137,6 +145,15 @@ class Chance:
         """Single conditions with which chance was seen."""
         satisfying = self.evidence.reasons[self.failed.failure.reason].satisfying
         return tuple((number,) for number, bits in satisfying.items() if bits & self.certain)
+
+    @property
+    def _seen_there(self) -> list[tuple[int, int]]:
+        """Of these conditions: bits of the failures with it, and how many launches came further with it."""
+        key = (self.failed.failure.reason, self.failed.place, self.certain)
+        if key not in self.evidence.seen_by_chance:
+            found = [(self._failures_at(place), self._passed_at(place)) for place in self._where_it_was_seen]
+            self.evidence.seen_by_chance[key] = found
+        return self.evidence.seen_by_chance[key]
 
     def _failures_at(self, place: Place) -> int:
         satisfying = self.evidence.reasons[self.failed.failure.reason].satisfying

@@ -105,6 +105,8 @@ class Evidence:
         """What was weighed since the last trial: the same is asked while the map of one moment is drawn."""
         self.counts: dict[tuple[Reason, Place, tuple[int, ...]], int] = {}
         """How many passed a place where some conditions hold, as far as it was asked since the last trial."""
+        self.seen_by_chance: dict[tuple[Reason, Place, int], list[tuple[int, int]]] = {}
+        """Where chance was seen, for each place of failures (`chance`), as far as it was asked since the last trial."""
         self._ran: set[tuple[str, str]] = set()
         self._replaced: set[tuple[str, str]] = set()
         self.num_values = 0
@@ -114,6 +116,7 @@ class Evidence:
         """Take in one closed trial."""
         self.memo.clear()
         self.counts.clear()
+        self.seen_by_chance.clear()
         launch = (seen.rung, assignment_key(seen.assignment))
         passed, failed = self._launches.setdefault(launch, ([], []))
         if seen.failure is None:
