@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 from agent.deadends.evidence import Evidence, Failed
@@ -94,7 +94,7 @@ class Chance:
         if not self.certain:
             return 0, 0.0
         group = (Group(failures, OUT_OF_THE_QUESTION),)
-        place = max(((), *self._where_it_was_seen), key=lambda each: (self._log_of(each, 0, group), each))
+        place = max(((), *self._where_it_was_seen), key=lambda each: (self._log_of(each, 0, group, failures), each))
         (often, seldom), there = (SOMEWHERE_RATE if place else EVERYWHERE_RATE), failures & self._failures_at(place)
         passed = self._passed_at(place) if place else self.evidence.reached(self.failed.failure.phase)
         return there, (often + there.bit_count()) / (often + there.bit_count() + seldom + passed)
@@ -118,11 +118,19 @@ class Chance:
 
         As a logarithm, compared with a single condition that is a cause.
         """
-        return max(self._log_of(place, covered, others) for place in (*parts, *self._where_it_was_seen))
-
-    def _log_of(self, place: Place, covered: int, others: Sequence[Group]) -> float:
-        """Of a source that strikes at a place; what fails elsewhere has other causes, or is chance as well."""
         failures = covered | sum(group.bits for group in others)
+        best = max((self._log_of(place, covered, others, failures) for place in parts), default=-math.inf)
+        everywhere, num_failures = self.evidence.reached(self.failed.failure.phase), failures.bit_count()
+        for there, passed in self._seen_there:  # `_log_of` of single conditions, of which there may be hundreds
+            inside = failures & there
+            outside = _log_of_everywhere(num_failures - (number := inside.bit_count()), everywhere - passed)
+            if not covered & ~inside:
+                outside = max(outside, sum(group.log_prior for group in others if group.bits & ~inside))
+            best = max(best, _log_likelihood(number, passed, SOMEWHERE_RATE) + outside)
+        return best
+
+    def _log_of(self, place: Place, covered: int, others: Sequence[Group], failures: int) -> float:
+        """Of a source that strikes at a place; what fails elsewhere has other causes, or is chance as well."""
         everywhere = self.evidence.reached(self.failed.failure.phase)
         if not place:
             return _log_of_everywhere(failures.bit_count(), everywhere) - math.log(NEW_CAUSE)
@@ -138,14 +146,27 @@ class Chance:
         satisfying = self.evidence.reasons[self.failed.failure.reason].satisfying
         return tuple((number,) for number, bits in satisfying.items() if bits & self.certain)
 
+    @property
+    def _seen_there(self) -> list[tuple[int, int]]:
+        """Of these conditions: bits of the failures with it, and how many launches came further with it."""
+        key = (self.failed.failure.reason, self.failed.place, self.certain)
+        if key not in self.evidence.seen_by_chance:
+            found = [(self._failures_at(place), self._passed_at(place)) for place in self._where_it_was_seen]
+            self.evidence.seen_by_chance[key] = found
+        return self.evidence.seen_by_chance[key]
+
     def _failures_at(self, place: Place) -> int:
         satisfying = self.evidence.reasons[self.failed.failure.reason].satisfying
         return _all(satisfying[number] for number in place)
 
     def _passed_at(self, place: Place) -> int:
         """Return how many launches came further where the conditions hold."""
-        passed = self.evidence.passed(self.failed.place, self.failed.failure.reason)
-        return _all(passed(number) for number in place).bit_count()
+        reason, at = self.failed.failure.reason, self.failed.place
+        key = (reason, at, place)
+        if key not in self.evidence.counts:
+            passed = self.evidence.passed(at, reason)
+            self.evidence.counts[key] = _all(passed(number) for number in place).bit_count()
+        return self.evidence.counts[key]
 
 
 def _all(bits: Iterable[int]) -> int:
@@ -160,6 +181,7 @@ def _log_of_everywhere(failed: int, passed: int) -> float:
     return math.log(EVERYWHERE) + _log_likelihood(failed, passed, EVERYWHERE_RATE) if failed else 0.0
 
 
+@lru_cache(maxsize=2**16)
 def _log_likelihood(failed: int, passed: int, rate: tuple[float, float]) -> float:
     """Return the logarithm of how likely just these of some launches fail, at a rate of which only this is known."""
     often, seldom = rate

@@ -11,14 +11,18 @@ from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import Evidence
 from agent.deadends.inheritance import Heirloom
 from agent.deadends.intake import Intake
-from agent.deadends.learn import Learned, learn
+from agent.deadends.learn import Lesson
+from agent.deadends.learned import Learned
 from agent.deadends.observation import Observation, observation_of
 from agent.deadends.refutations import refuted
 from agent.deadends.variants import Variants
 from agent.reasons import Reason
 from agent.store.trial import Trial
-from search_spaces import Facts, SearchSpace, matches_all
+from runners import Rung
+from search_spaces import Conjunction, Facts, SearchSpace, matches_all
 
+Strikes = tuple[tuple[Rung, Conjunction, bool], ...]
+"""Rung, conditions and whether it is bounded by `within`, of dead ends that strike anyway."""
 ROUNDS = 3
 """How often what became clear is used to make more of it clear."""
 
@@ -39,8 +43,10 @@ class Charter:
         self._variants = Variants(self._space, self._facts)
         self._heirlooms = [Heirloom(found) for found in self._inherited if found.id not in forgotten]
         self._refuting: list[Trial] = []
-        self._alone: dict[Reason, Learned] = {}
+        self._alone: dict[Reason, Lesson] = {}
         self._learned: dict[Reason, Learned] = {}
+        self._beside: dict[Reason, tuple[Lesson, int, dict[Strikes, Lesson]]] = {}
+        """What unclear reasons taught beside others: as long as they teach the same alone, and the same values run."""
         self._trials, self._probes = Intake(), Intake()
         self._atlas = self._drawn()
 
@@ -75,15 +81,30 @@ class Charter:
         """Learn what the touched reasons teach on their own, then what of the rest other dead ends hide anyway."""
         known = [each.entry(self._facts) for each in self._heirlooms if each.explains]
         for reason in touched:
-            self._alone[reason] = learn(reason, self._evidence, self._facts, known)
-        self._learned = {reason: self._alone[reason] for reason in Reason if reason in self._alone}
-        unclear = [reason for reason, alone in self._learned.items() if alone.suspicions]
+            self._alone[reason] = Lesson(reason, self._evidence, self._facts, known)
+        lessons = {reason: self._alone[reason] for reason in Reason if reason in self._alone}
+        unclear = [reason for reason, alone in lessons.items() if alone.is_unclear]
         for _ in range(ROUNDS):  # always from the start: what is concluded does not depend on what was believed before
-            before = [found for learned in self._learned.values() for found in learned.confirmed]
+            before = [found for lesson in lessons.values() for found in lesson.confirmed]
             strikes = (*known, *before)
-            self._learned |= {each: learn(each, self._evidence, self._facts, known, strikes) for each in unclear}
-            if [found for learned in self._learned.values() for found in learned.confirmed] == before:
+            lessons |= {each: self._beside_others(each, known, strikes) for each in unclear}
+            if [found for lesson in lessons.values() for found in lesson.confirmed] == before:
                 break
+        self._learned = {reason: lesson.learned for reason, lesson in lessons.items()}
+
+    def _beside_others(self, reason: Reason, known: Sequence[DeadEnd], strikes: Sequence[DeadEnd]) -> Lesson:
+        """Return what a reason teaches beside dead ends that strike anyway; what bears on neither is not learned again.
+
+        Of those dead ends only what they forbid counts (`strikes.folded`), and of all else only which values run.
+        """
+        alone, num_values = self._alone[reason], self._evidence.num_values
+        asked = tuple((found.rung, found.conditions, bool(found.within)) for found in strikes)
+        kept = self._beside.get(reason)
+        if kept is None or kept[0] is not alone or kept[1] != num_values:
+            kept = self._beside[reason] = (alone, num_values, {})
+        if asked not in kept[2]:
+            kept[2][asked] = Lesson(reason, self._evidence, self._facts, known, strikes)
+        return kept[2][asked]
 
     def _take(self, trial: Trial, seen: Observation) -> set[Reason]:
         """Take in a closed trial; return the reasons whose lesson it may change."""
@@ -101,8 +122,10 @@ class Charter:
         return own | {reason for reason in self._evidence.reasons if self._is_open(reason, seen)}
 
     def _is_open(self, reason: Reason, seen: Observation) -> bool:
-        learned = self._alone.get(reason)
-        if learned is None or learned.suspected or learned.flaky or learned.edges:
+        if not self._evidence.bears_on(seen, reason):
+            return False
+        learned = self._learned.get(reason)
+        if learned is None or self._alone[reason].is_unclear or learned.flaky or learned.edges:
             return True
         return any(matches_all(found.conditions, seen.assignment) for found in learned.confirmed)
 

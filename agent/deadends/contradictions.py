@@ -63,12 +63,19 @@ class Ledger:
     _below: dict[tuple[Rung, tuple[str, ...]], list[Trial]] = field(default_factory=lambda: defaultdict(list))
     _above: dict[tuple[Rung, tuple[str, ...]], list[Trial]] = field(default_factory=lambda: defaultdict(list))
     _found: dict[tuple[Rung, tuple[str, ...]], tuple[Contradiction, ...]] = field(default_factory=dict)
+    contradictions: tuple[Contradiction, ...] = ()
+    """All of them, by the lower rung and the trial there: in the same order, whichever trial closed first."""
 
     def __post_init__(self) -> None:
         self._names = {rung: visible_at(rung, self.space) for rung in LOWER}
 
     def take(self, trials: Iterable[Trial]) -> None:
         """Take in closed trials; those that were taken before change nothing."""
+        if self._take(trials):
+            self.contradictions = tuple(sorted((each for found in self._found.values() for each in found), key=_order))
+
+    def _take(self, trials: Iterable[Trial]) -> bool:
+        is_new = False
         for trial in trials:
             if (trial.study, trial.number) in self._seen or not trial.counts:
                 continue
@@ -82,12 +89,10 @@ class Ledger:
                 key = (rung, tuple(repr(trial.work.resolved[name]) for name in self._names[rung]))
                 (self._above if is_above else self._below)[key].append(trial)
                 if key in self._below and key in self._above:
-                    self._found[key] = tuple(_between(rung, self._below[key], self._above[key]))
-
-    @property
-    def contradictions(self) -> tuple[Contradiction, ...]:
-        """All contradictions, in the order in which their assignments were first seen by both rungs."""
-        return tuple(each for found in self._found.values() for each in found)
+                    found = tuple(_between(rung, self._below[key], self._above[key]))
+                    is_new |= found != self._found.get(key, ())
+                    self._found[key] = found
+        return is_new
 
     @property
     def weightless(self) -> Weightless:
@@ -103,6 +108,10 @@ class Ledger:
     def _certain(self, *, passed_below: bool) -> Weightless:
         found = (each for each in self.contradictions if each.is_certain and each.passed_below is passed_below)
         return frozenset((each.rung, each.reason) for each in found)
+
+
+def _order(found: Contradiction) -> tuple[Rung, int, str, int, str, Reason]:
+    return found.rung, len(found.below), found.below, len(found.above), found.above, found.reason
 
 
 def _between(rung: Rung, below: list[Trial], above: list[Trial]) -> Iterator[Contradiction]:

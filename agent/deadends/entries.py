@@ -32,10 +32,11 @@ class Entries:
         suspects = tuple(condition.parameter for condition in self._conjunction(numbers))
         return self._dead_end(numbers, DeadEndState.CONFIRMED, support, suspects, rung)
 
-    def suspected(self, numbers: tuple[int, ...], group: Sequence[Suspicion]) -> DeadEnd:
-        """Return the entry of the failures whose likeliest cause is the same."""
-        support = by_age(each.failed for each in group)
-        return self._dead_end(numbers, DeadEndState.SUSPECTED, support, _suspects(group[0]), support[0].seen.rung)
+    def suspected(self, first: Suspicion, group: Sequence[Failed]) -> DeadEnd:
+        """Return the entry of the failures whose likeliest cause is the same, with what is suspected of one of them."""
+        support = by_age(group)
+        numbers = first.best.numbers
+        return self._dead_end(numbers, DeadEndState.SUSPECTED, support, _suspects(first), support[0].seen.rung)
 
     def edge(self, edge: Edge) -> DeadEnd:
         """Return the entry of a limit that may begin earlier: it blocks nothing but what failed at it."""

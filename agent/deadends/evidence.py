@@ -7,6 +7,7 @@ then a few operations on integers, however long the study is.
 from __future__ import annotations
 
 import bisect
+import zlib
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,6 +46,8 @@ class Failed:
     """The visible parameters that the message accuses."""
     place: Place
     """Where it struck, and what it said."""
+    draw: int = field(compare=False)
+    """A number drawn for its assignment: failures with the least ones are a sample that hangs on no order."""
 
 
 @dataclass
@@ -100,12 +103,20 @@ class Evidence:
         self._launches: dict[tuple[Rung, str], tuple[list[Observation], list[Failed]]] = {}
         self.memo: dict[tuple[Reason, int, int, int, float], tuple[float, list[Weighed]]] = {}
         """What was weighed since the last trial: the same is asked while the map of one moment is drawn."""
+        self.counts: dict[tuple[Reason, Place, tuple[int, ...]], int] = {}
+        """How many passed a place where some conditions hold, as far as it was asked since the last trial."""
+        self.seen_by_chance: dict[tuple[Reason, Place, int], list[tuple[int, int]]] = {}
+        """Where chance was seen, for each place of failures (`chance`), as far as it was asked since the last trial."""
         self._ran: set[tuple[str, str]] = set()
         self._replaced: set[tuple[str, str]] = set()
+        self.num_values = 0
+        """Grows with every value that is seen to run, or to be replaced, for the first time."""
 
     def add(self, seen: Observation) -> None:
         """Take in one closed trial."""
         self.memo.clear()
+        self.counts.clear()
+        self.seen_by_chance.clear()
         launch = (seen.rung, assignment_key(seen.assignment))
         passed, failed = self._launches.setdefault(launch, ([], []))
         if seen.failure is None:
@@ -121,6 +132,7 @@ class Evidence:
         """Take in which values a trial asked for, and which ran."""
         self._ran.update((name, repr(value)) for name, value in ran.items())
         self._replaced.update((name, repr(value)) for name, value in requested.items() if ran[name] != value)
+        self.num_values = len(self._ran) + len(self._replaced)
 
     def never_runs(self, name: str, value: Scalar) -> bool:
         """Return whether the engine ran something else each time that this value was asked for."""
@@ -147,6 +159,16 @@ class Evidence:
     def reached(self, phase: Phase) -> int:
         """Return how many launches came further than a phase."""
         return len(self.passes) + self._num_survivors[phase]
+
+    def bears_on(self, seen: Observation, reason: Reason) -> bool:
+        """Return whether a trial of another reason changes what is known where failures of a reason struck.
+
+        One that passed does. One that failed did not come past anything that strikes in its own phase or later.
+        """
+        if seen.failure is None:
+            return True
+        came_to = PHASE_ORDER[seen.failure.phase]
+        return any(PHASE_ORDER[phase] < came_to for _, phase, _ in self.reasons[reason].struck)
 
     def contradicting(self, conditions: tuple[int, ...], rung: Rung) -> list[Observation]:
         """Return the passes at this rung or above it that satisfy all conditions, oldest first."""
@@ -187,6 +209,7 @@ class Evidence:
             signature=signature_of(failure),
             blames=frozenset(failure.blames).intersection(seen.visible),
             place=(seen.rung, failure.phase, words_of(failure)),
+            draw=zlib.crc32(assignment_key(seen.assignment).encode()),
         )
         evidence.failures.append(failed)
         bisect.insort(evidence.ordered, failed, key=lambda each: each.order)

@@ -10,21 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
-from agent.deadends.chance import OUT_OF_THE_QUESTION, Chance, Group
+from agent.deadends.chance import CHANCE, OUT_OF_THE_QUESTION, Chance, Group
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.edges import Edge, Limits
 from agent.deadends.entries import Entries, by_age
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.explain import Explanation, Often, beside_chance, explanations
+from agent.deadends.general import most_general
+from agent.deadends.learned import Learned
 from agent.deadends.phases import PHASE_ORDER
 from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
-from agent.deadends.strikes import is_within
 from agent.deadends.suspicion import Suspicion
+from agent.deadends.turns import Turns
 from agent.reasons import Reason
 from runners import Phase
-from search_spaces import Conjunction, Facts, assignment_key
+from search_spaces import Facts, assignment_key
 
 BELIEVED = 0.98
 """Share of the best explanation from which it is believed."""
@@ -32,19 +34,6 @@ UNNAMED = 0.3
 """How likely a failure that looks the same, but does not name a parameter as the other one does, has another cause."""
 MOST_CHANCE = 0.02
 """Odds of chance up to which failures count as real."""
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """What the failures of one reason teach."""
-
-    confirmed: tuple[DeadEnd, ...] = ()
-    suspected: tuple[DeadEnd, ...] = ()
-    flaky: tuple[DeadEnd, ...] = ()
-    suspicions: tuple[Suspicion, ...] = ()
-    """One for each suspected dead end, in the same order: what an experiment needs to know."""
-    edges: tuple[DeadEnd, ...] = ()
-    """Suspected: confirmed ones whose limits may begin earlier."""
 
 
 def learn(
@@ -64,55 +53,76 @@ def learn(
         strikes: Confirmed dead ends of any reason: no trial can tell what else holds in them, nor for values that the
             engine always replaces. None: neither is looked at.
     """
-    return _Lesson(reason, evidence, facts, known, strikes).learned()
+    return Lesson(reason, evidence, facts, known, strikes).learned
 
 
 @dataclass
-class _Lesson:
+class Lesson:
+    """What the failures of a reason teach: at once what is confirmed, and the rest for whoever asks.
+
+    What is asked later is the same as long as nothing that bears on the reason was added to the evidence.
+    """
+
     reason: Reason
     evidence: Evidence
     facts: Facts
-    known: Sequence[DeadEnd]
-    strikes: Sequence[DeadEnd] | None
-    confirmed: list[tuple[tuple[int, ...], int]] = field(default_factory=list)
+    known: Sequence[DeadEnd] = ()
+    strikes: Sequence[DeadEnd] | None = None
+    _explained: list[tuple[tuple[int, ...], int]] = field(default_factory=list)
     """Conditions, and the bits of the failures that they explain."""
     edges: list[Edge] = field(default_factory=list)
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
     _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
 
-    def learned(self) -> Learned:
+    def __post_init__(self) -> None:
         seen = self.evidence.reasons[self.reason]
         ordered = [each for each in seen.ordered if each.index not in seen.flaky] if seen.flaky else seen.ordered
         self.by_chance = sum(1 << index for index in seen.flaky)
         while True:  # what nothing small explains casts doubt on all that looks like it
-            unexplained = self._explain_all(ordered, seen.steady & ~self._known_already())
-            left = [failed for failed in ordered if unexplained >> failed.index & 1]
-            odd = sum(1 << each.index for each in left if _is_odd(self._explanations(each, unexplained)))
-            if not odd & ~self.by_chance:
+            self._unexplained = self._explain_all(ordered, seen.steady & ~self._known_already())
+            self._left = [failed for failed in ordered if self._unexplained >> failed.index & 1]
+            self._groups_left, self._odd = self._by_cause(self._left, self._unexplained)
+            if not self._odd & ~self.by_chance:
                 break
-            self.by_chance |= odd
-        entries = Entries(self.reason, self.evidence, self.facts)
-        confirmed = tuple(entries.confirmed(numbers, bits) for numbers, bits in self._most_general())
-        suspicions = self._suspicions(left, unexplained)
+            self.by_chance |= self._odd
+        self._entries = Entries(self.reason, self.evidence, self.facts)
+        self.confirmed = tuple(
+            self._entries.confirmed(numbers, bits)
+            for numbers, bits in most_general(self._explained, self.evidence.lexicon)
+        )
+
+    @property
+    def is_unclear(self) -> bool:
+        """True when something is suspected."""
+        return bool(self._groups_left)
+
+    @cached_property
+    def learned(self) -> Learned:
+        """All that the failures teach."""
+        unexplained, groups = self._unexplained, self._groups_left
+        suspicions = [self._suspicion(group[0], unexplained) for group in groups.values()]
         return Learned(
-            confirmed=confirmed,
-            suspected=tuple(entries.suspected(key, group) for key, group in suspicions.items()),
-            flaky=tuple(map(entries.flaky, self._contradicted(left, unexplained))),
-            suspicions=tuple(group[0] for group in suspicions.values()),
-            edges=tuple(entries.edge(edge) for edge in self._open_edges()),
+            confirmed=self.confirmed,
+            suspected=tuple(map(self._entries.suspected, suspicions, groups.values())),
+            flaky=tuple(map(self._entries.flaky, self._contradicted(self._left, self._odd, unexplained))),
+            suspicions=tuple(suspicions),
+            edges=tuple(self._entries.edge(edge) for edge in self._open_edges()),
         )
 
     def _explain_all(self, failures: Sequence[Failed], unexplained: int) -> int:
         """Confirm what is believed; return the bits of the failures that are left to explain."""
-        self.confirmed, self.edges = [], []
+        self._explained, self.edges = [], []
         left, before = failures, -1
         while unexplained != before:  # what one failure explains may make another one clear
             before = unexplained
             left = [failed for failed in left if unexplained >> failed.index & 1]
-            for failed in left:
+            turns = Turns(self._covered)
+            for failed in turns.weighed(left):
                 if unexplained >> failed.index & 1:
-                    unexplained = self._explain(failed, unexplained)
+                    found = self._explanations(failed, unexplained)
+                    turns.note(failed, found[0].numbers if found else None)
+                    unexplained = self._explain(failed, found, unexplained)
         return unexplained
 
     def _explanations(self, failed: Failed, unexplained: int) -> list[Explanation]:
@@ -148,6 +158,8 @@ class _Lesson:
 
     def _odds(self, failed: Failed, best: Explanation, unexplained: int) -> float:
         """Return the odds that chance caused the failures which the likeliest explanation of one of them covers."""
+        if CHANCE[failed.failure.policy] == 0.0:
+            return 0.0
         alike = self.evidence.reasons[self.reason].alike(failed)
         covered = unexplained & alike & self._covered(failed, best.numbers)
         others = (unexplained | self.by_chance) & alike & ~covered
@@ -172,9 +184,8 @@ class _Lesson:
     def _chance(self, failed: Failed) -> Chance:
         return Chance(failed, self.evidence, self.by_chance & self.evidence.reasons[self.reason].alike(failed))
 
-    def _explain(self, failed: Failed, unexplained: int) -> int:
+    def _explain(self, failed: Failed, found: Sequence[Explanation], unexplained: int) -> int:
         """Confirm the failure's best explanation where it is believed; return what is left to explain."""
-        found = self._explanations(failed, unexplained)
         if not found or not self._is_believed(failed, found[0], unexplained):
             return unexplained
         covered = self._covered(failed, found[0].numbers)
@@ -188,7 +199,7 @@ class _Lesson:
             if first is None or not self._is_enough(first, inside, support.bit_count()):
                 return unexplained
             self.edges.append(Edge(found[0].numbers, covered & unexplained & ~inside))
-        self.confirmed.append((numbers, inside))
+        self._explained.append((numbers, inside))
         return unexplained & ~covered
 
     def _drawn_back(self, failed: Failed, best: Explanation, unexplained: int) -> tuple[int, ...]:
@@ -234,43 +245,41 @@ class _Lesson:
         earlier = (bits for place, bits in seen.struck.items() if place[0] is rung and _is_before(place[1], phase))
         return self.evidence.supporting(conditions, self.reason) & ~sum(earlier)
 
-    def _most_general(self) -> list[tuple[tuple[int, ...], int]]:
-        """Leave out what a more general confirmed dead end says already."""
-        kept = [self._conjunction(numbers) for numbers, _ in self.confirmed]
-        return [
-            found
-            for found, special in zip(self.confirmed, kept, strict=True)
-            if not any(special != general and _implies(special, general) for general in kept)
-        ]
-
     def _open_edges(self) -> Iterator[Edge]:
         """Yield the edges at which a failure has no other explanation."""
         explained = 0
-        for _, bits in self.confirmed:
+        for _, bits in self._explained:
             explained |= bits
         for edge in self.edges:
             if left := edge.bits & ~explained:
                 yield Edge(edge.numbers, left)
 
-    def _conjunction(self, numbers: tuple[int, ...]) -> Conjunction:
-        return tuple(map(self.evidence.lexicon.condition, numbers))
-
-    def _suspicions(self, left: Sequence[Failed], unexplained: int) -> dict[tuple[int, ...], list[Suspicion]]:
-        groups: dict[tuple[int, ...], list[Suspicion]] = {}
-        for failed in left:
+    def _by_cause(self, left: Sequence[Failed], unexplained: int) -> tuple[dict[tuple[int, ...], list[Failed]], int]:
+        """Return the failures by their likeliest explanation, and the bits of those that nothing small explains."""
+        groups: dict[tuple[int, ...], list[Failed]] = {}
+        odd, turns, weighed = 0, Turns(self._covered), set()
+        for failed in turns.weighed(left):
+            weighed.add(failed.index)
             found = self._explanations(failed, unexplained)
+            turns.note(failed, found[0].numbers if found else None)
+            odd |= 1 << failed.index if _is_odd(found) else 0
             if found:
-                is_repeated = self._is_repeated(failed, found[0].support)
-                odds = self._odds(failed, found[0], unexplained)
-                suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated)
-                groups.setdefault(found[0].numbers, []).append(suspicion)
-        return groups
+                groups.setdefault(found[0].numbers, []).append(failed)
+        for failed in left:
+            if failed.index not in weighed and (cause := turns.cause_of(failed)) is not None:
+                groups[cause].append(failed)
+        return groups, odd
 
-    def _contradicted(self, left: Sequence[Failed], unexplained: int) -> Iterator[Failed]:
+    def _suspicion(self, failed: Failed, unexplained: int) -> Suspicion:
+        found = self._explanations(failed, unexplained)
+        is_repeated = self._is_repeated(failed, found[0].support)
+        return Suspicion(failed, beside_chance(found, self._odds(failed, found[0], unexplained)), is_repeated)
+
+    def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""
         seen = self.evidence.reasons[self.reason]
         flaky = [seen.failures[index] for index in seen.flaky]
-        flaky += [failed for failed in left if not self._explanations(failed, unexplained)]
+        flaky += [each for each in left if odd >> each.index & 1 and not self._explanations(each, unexplained)]
         flaky = by_age(flaky)
         launches: dict[tuple[str, str], Failed] = {}
         for failed in flaky:
@@ -284,11 +293,3 @@ def _is_before(phase: Phase, other: Phase) -> bool:
 
 def _is_odd(found: Sequence[Explanation]) -> bool:
     return not found or len(found[0].conditions) > LARGEST
-
-
-def _implies(special: Conjunction, general: Conjunction) -> bool:
-    """Return whether everything that satisfies `special` satisfies `general`."""
-    point = {condition.parameter: condition for condition in special}
-    return all(
-        (mine := point.get(condition.parameter)) is not None and is_within(mine, condition) for condition in general
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.propose.in_flight import RUNS_NOW
-from agent.store.trial import Kind, Work
+from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Scalar
 
@@ -67,8 +67,12 @@ def still_locked(history: History) -> frozenset[tuple[str, str]]:
     """Return the locked values that no escape has opened: a launch or probe of theirs that passed would have."""
     parameters = history.space.parameters
     locked = {(name, repr(value)) for name, each in parameters.items() for value in each.locked}
-    passed = (trial for trial in (*history.trials, *history.probes) if trial.works) if locked else ()
-    for trial in passed:
-        visible = history.space.probe_parameters if trial.work.rung is Rung.PROBE else parameters
-        locked -= {(name, repr(trial.work.resolved[name])) for name in visible}
-    return frozenset(locked)
+
+    def add(opened: set[tuple[str, str]], trial: Trial) -> None:
+        if trial.works:
+            visible = history.space.probe_parameters if trial.work.rung is Rung.PROBE else parameters
+            opened |= locked & {(name, repr(trial.work.resolved[name])) for name in visible}
+
+    parts = {"trials": history.trials, "probes": history.probes} if locked else {}
+    opened = (history.memo.fold(f"opened by {name}", part, set, add) for name, part in parts.items())
+    return frozenset(locked.difference(*opened))

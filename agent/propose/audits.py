@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.deadends.dead_end import DeadEnd
-from agent.deadends.observation import trial_label
+from agent.propose import tallies
 from agent.propose.history import History
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
@@ -26,17 +26,13 @@ CONTEXTS = 12
 def propose(history: History, rung: Rung) -> Iterator[Work]:
     """Yield one audit at a rung for each confirmed dead end of this study that was not looked into often enough."""
     for found in history.atlas.confirmed:
-        support = _supporting(history, found) if found.origin is None else []
-        tried = [probe for probe in history.probes if probe.work.about == found.id and _is_run(probe)]
+        tried = tallies.probes_about(history, found.id) if found.rung is rung and found.origin is None else []
         told = sum(_tells(probe, found) for probe in tried)
-        if support and found.rung is rung and told < EACH.get(rung, 0) and len(tried) < MOST_TRIED:
+        is_due = found.origin is None and found.rung is rung and told < EACH.get(rung, 0) and len(tried) < MOST_TRIED
+        if is_due and (support := [trial.work.resolved for trial in tallies.of_labels(history, found.support)]):
             work = _audit(history, found, support)
             if work is not None:
                 yield work
-
-
-def _is_run(probe: Trial) -> bool:
-    return probe.counts or not probe.is_closed
 
 
 def _tells(probe: Trial, found: DeadEnd) -> bool:
@@ -85,8 +81,3 @@ def _varied(
 def _contexts(history: History, found: DeadEnd) -> list[Assignment]:
     points = history.working_at(found.rung)
     return [points[key] for key in sorted(points)][-CONTEXTS:]
-
-
-def _supporting(history: History, found: DeadEnd) -> list[Assignment]:
-    labels = set(found.support)
-    return [trial.work.resolved for trial in (*history.trials, *history.probes) if trial_label(trial) in labels]

@@ -6,6 +6,7 @@ worth more at the beginning: from then on a launch that is clearly slower ends e
 
 from __future__ import annotations
 
+from agent.propose import tallies
 from agent.propose.history import ATTEMPTS, History
 from agent.stopping import LEAST_FREEDOM, can_stop, study_spread
 from agent.store.trial import Kind, Trial, Work
@@ -19,7 +20,8 @@ LEAST_LEFT = 20
 
 def propose(history: History) -> Work | None:
     """Return one more launch of the baseline, or None where the spread is known or would not pay."""
-    baseline = next((trial for trial in history.trials if trial.is_measured and trial.work.kind is Kind.BASELINE), None)
+    starts = tallies.starting_points(history)
+    baseline = next((trial for trial in starts if trial.is_measured and trial.work.kind is Kind.BASELINE), None)
     if baseline is None or not can_stop(history) or not _is_worth_it(history, baseline):
         return None
     repeats = [trial for trial in history.launches if trial.work.kind is Kind.REPEAT]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 
-from agent.propose import prices
+from agent.propose import prices, tallies
 from agent.propose.history import History
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
@@ -45,7 +45,7 @@ def propose(history: History) -> tuple[Work, ...]:
 
 def is_searching(history: History) -> bool:
     """Return whether probes are in flight: the next batch depends on what they find."""
-    return any(not probe.is_closed for probe in history.probes)
+    return bool(tallies.open_trials(history)[1])
 
 
 def _asks_more(history: History, candidate: Assignment, batch: Iterable[Work]) -> bool:
@@ -66,7 +66,7 @@ def room(history: History) -> int:
 
     None where the last ones all went without an answer: each is asked a few times, and there may be a hundred of them.
     """
-    last = [probe for probe in history.probes if probe.is_closed][-MOST_LOST:]
+    last = list(itertools.islice((probe for probe in reversed(history.probes) if probe.is_closed), MOST_LOST))
     is_silent = len(last) == MOST_LOST and all(probe.is_our_fault for probe in last)
     return 0 if is_silent else prices.room(history, Rung.PROBE)
 

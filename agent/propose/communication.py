@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from agent.propose import tallies
 from agent.propose.history import History
 from agent.propose.surrogate import NOTHING, Beforehand, Seen, Surrogate
+from agent.store.trial import Trial
 from search_spaces import Assignment
 
 EFFECT, NOISE_SD = 0.3, 0.03
@@ -70,15 +72,15 @@ class Communication:
 
     @cached_property
     def _rows(self) -> list[Seen]:
-        return [
-            Seen(probe.work.resolved, probe.outcome.value)
-            for probe in self.history.probes
-            if probe.is_measured and probe.outcome is not None and probe.outcome.value
-        ]
+        return self.history.memo.fold("communication", self.history.probes, list, _add_row)
 
     @cached_property
     def _measured(self) -> dict[tuple[str, ...], float]:
-        return {self._key(row.assignment): row.value for row in self._rows}
+        def add(found: dict[tuple[str, ...], float], probe: Trial) -> None:
+            if (value := _value_of(probe)) is not None:
+                found[self._key(probe.work.resolved)] = value
+
+        return self.history.memo.fold("communication times", self.history.probes, dict, add)
 
     @cached_property
     def _surrogate(self) -> Surrogate:
@@ -88,11 +90,11 @@ class Communication:
     @cached_property
     def _share(self) -> float:
         """The communication's share of a step at the base."""
-        shares = []
-        for trial in self.history.trials:
+        shares, base = [], self.history.base
+        time = None if base is None else self._measured.get(self._key(base))
+        for trial in tallies.launches_of(self.history, base) if time and base is not None else ():
             levels = trial.record.measurement.levels if trial.record and trial.record.measurement else ()
-            time = self._measured.get(self._key(trial.work.resolved))
-            if trial.is_measured and levels and time and trial.work.resolved == self.history.base:
+            if trial.is_measured and levels and time:
                 shares.append(time / (1000.0 * min(levels, key=lambda level: level.concurrency).step_ms_p50))
         return min(statistics.median(shares), 0.9) if shares else USUAL_SHARE
 
@@ -103,3 +105,12 @@ def _shown(rows: list[Seen]) -> list[Seen]:
     latest = rows[-LATEST_ROWS:]
     best = sorted(range(len(rows) - LATEST_ROWS), key=lambda index: rows[index].value)[:BEST_ROWS]
     return [*(rows[index] for index in sorted(best)), *latest]
+
+
+def _value_of(probe: Trial) -> float | None:
+    return probe.outcome.value or None if probe.is_measured and probe.outcome is not None else None
+
+
+def _add_row(found: list[Seen], probe: Trial) -> None:
+    if (value := _value_of(probe)) is not None:
+        found.append(Seen(probe.work.resolved, value))

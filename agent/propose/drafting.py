@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from agent.propose.history import History
 from agent.propose.surrogate import NOTHING, Beforehand
+from agent.store.trial import Trial
 from runners.contract import LevelMeasurement
 from search_spaces import Assignment, assignment_key
 
@@ -103,11 +104,21 @@ class Drafting:
     @cached_property
     def _passes(self) -> dict[str, _Pass]:
         """Key of a measured assignment → its passes, where the launches tell."""
-        levels: dict[str, list[LevelMeasurement]] = {}
-        for trial in self.history.trials:
-            if trial.is_measured and trial.record and trial.record.measurement:
-                levels.setdefault(trial.work.key, []).extend(trial.record.measurement.levels)
-        return {key: _pass_of(found) for key, found in levels.items() if found}
+        folded: dict[str, _Launched] = self.history.memo.fold("passes", self.history.trials, dict, _add_levels)
+        return {key: each.passes for key, each in folded.items() if each.passes is not None}
+
+    @property
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield the keys of measured assignments, each with that of the same without speculation where it is known."""
+
+        def add(found: dict[str, dict[str, None]], trial: Trial) -> None:
+            if trial.is_measured:
+                plain = assignment_key(self.history.without_speculation(trial.work.resolved))
+                found[plain] = {**found.get(plain, {}), trial.work.key: None}
+
+        pairs: dict[str, dict[str, None]] = self.history.memo.fold("plain", self.history.trials, dict, add)
+        known = (plain for plain in pairs if plain in self._passes and not self._passes[plain].drafted)
+        yield from ((key, plain) for plain in known for key in pairs[plain])
 
     @cached_property
     def _reference(self) -> _Pass | None:
@@ -126,15 +137,29 @@ class Drafting:
         and from what is usual: by the luckiest launch alone, drafting would look cheaper than it is.
         """
         told: dict[int, list[tuple[float, float, float]]] = {}
-        for key, point in self.history.measured.items():
-            seen = self._passes.get(key)
-            without = self._passes.get(assignment_key(self.history.without_speculation(point)))
-            if seen is not None and seen.drafted and without is not None and not without.drafted:
+        for key, plain in self._pairs:
+            seen, without = self._passes.get(key), self._passes[plain]
+            if seen is not None and seen.drafted:
                 error = self.history.noise_sd * math.sqrt(1.0 / seen.num_launches + 1.0 / without.num_launches)
                 for level, share in _shares(seen, without).items():
                     sd = error * (1.0 + share * seen.drafted) / seen.drafted
                     told.setdefault(level, []).append((share, sd, without.step_ms[level]))
         return {level: _token(found) for level, found in told.items()} or {0: _token([])}
+
+
+@dataclass(frozen=True)
+class _Launched:
+    """The levels that the launches of an assignment measured, and what they say of its passes."""
+
+    levels: tuple[LevelMeasurement, ...]
+    passes: _Pass | None
+
+
+def _add_levels(found: dict[str, _Launched], trial: Trial) -> None:
+    if trial.is_measured and trial.record and trial.record.measurement:
+        known = found.get(trial.work.key)
+        levels = (*(known.levels if known is not None else ()), *trial.record.measurement.levels)
+        found[trial.work.key] = _Launched(levels, _pass_of(levels) if levels else None)
 
 
 def _token(told: Sequence[tuple[float, float, float]]) -> _Token:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState, Escape, EscapeState
 from agent.deadends.variants import escape_rung
-from agent.propose import collectives
+from agent.propose import collectives, sums
 from agent.propose.history import History
 from agent.propose.second_launch import LARGEST_SHARE
 from agent.store.trial import Kind, Work
@@ -29,7 +29,7 @@ def probes(history: History) -> tuple[Work, ...]:
 
 def launch(history: History) -> Work | None:
     """Return the launch of a variant that only a launch can judge, or None; it counts among the confirmations."""
-    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
+    spent = sums.num_confirmations(history)
     return None if spent >= LARGEST_SHARE * history.budget else next(_works(history, Rung.FULL), None)
 
 

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from agent.deadends.claims import claims
-from agent.deadends.observation import trial_label
-from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
-from agent.propose import audits, collectives, experiment_points, prices, thresholds
+from agent.propose import audits, collectives, experiment_points, prices, sums, tallies, thresholds
 from agent.propose.expectation import Expectation, likely_causes
 from agent.propose.history import History
 from agent.propose.second_launch import LARGEST_SHARE
-from agent.store.trial import Kind, Trial, Work
+from agent.store.trial import Kind, Work
 from runners import Rung
 from search_spaces import Assignment, Comparison
 
+_ASKS = ("what makes ", " fail?")
 MOST_EACH = 12
 """Experiments for each failure: what is not clear by then stays suspected."""
 MOST_ALIKE = {False: 2 * MOST_EACH, True: MOST_EACH}
 """Experiments for all failures that look alike, and again for each dead end of theirs; fewer where it may be chance."""
+MOST_WEIGHED = 24
+"""Failures for which experiments are looked for at a time, the most urgent first: a long study suspects more."""
 YIELDS = 0.7
 """What is left of a failure's turn after each experiment on what looks like it."""
 EARLY_SHARE = 0.1
@@ -48,7 +49,7 @@ def at_probe_rung(history: History) -> tuple[Work, ...]:
 
 def at_dummy_rung(history: History) -> tuple[Work, ...]:
     """Return one launch with dummy weights that the map asks for, or nothing: it costs no launch of the budget."""
-    is_busy = any(not check.is_closed for check in history.checks)
+    is_busy = bool(tallies.open_trials(history)[2])
     if is_busy or Rung.DUMMY not in history.rungs or prices.room(history, Rung.DUMMY) <= 0:
         return ()
     work = next(propose(history, Rung.DUMMY), None)
@@ -60,20 +61,16 @@ def early_launch(history: History) -> Work | None:
 
     What is wrongly suspected keeps the search away from what works; limits of memory are narrowed by the search itself.
     """
-    if _num_confirmations(history) >= int(EARLY_SHARE * history.spent):
+    if sums.num_confirmations(history) >= int(EARLY_SHARE * history.spent):
         return None
     return next((work for work in propose(history, Rung.FULL, with_limits=False)), None)
 
 
 def at_full_rung(history: History) -> Work | None:
     """Return the launch that the map asks for, or None when nothing is unclear or the share for it is spent."""
-    if _num_confirmations(history) >= LARGEST_SHARE * history.budget:
+    if sums.num_confirmations(history) >= LARGEST_SHARE * history.budget:
         return None
     return next(itertools.chain.from_iterable(step(history, Rung.FULL) for step in STEPS), None)
-
-
-def _num_confirmations(history: History) -> int:
-    return sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
 
 
 def propose(history: History, rung: Rung, *, with_limits: bool = True) -> Iterator[Work]:
@@ -86,11 +83,15 @@ def propose(history: History, rung: Rung, *, with_limits: bool = True) -> Iterat
     known = Counter(_signatures_of_confirmed(history))
     expectation = Expectation(history)
     turns = sorted(history.atlas.suspicions, key=lambda each: _turn(each, of_signature))
+    num_weighed = 0
     for suspicion in turns if with_limits else (each for each in turns if not _is_limit(each)):
         signature = suspicion.failed.signature
         is_spent = of_signature[signature] >= MOST_ALIKE[suspicion.is_likely_chance] * (1 + known[signature])
         if is_spent or of_failure[_stage(suspicion)] >= MOST_EACH:
             continue
+        if num_weighed == MOST_WEIGHED:
+            return
+        num_weighed += 1
         at_probe = _at_a_probe(history, suspicion)
         if at_probe is not None and rung is Rung.PROBE:
             yield at_probe
@@ -112,23 +113,19 @@ def _is_limit(suspicion: Suspicion) -> bool:
 
 def _spent(history: History) -> tuple[Counter[str], Counter[str]]:
     """Return how many experiments were run on each failure, and on all that look like it."""
-    everything = (*history.launches, *history.probes, *history.checks)
-    trials = [trial for trial in everything if trial.counts or not trial.is_closed]
-    signatures = {stage_of(trial_label(trial)): signature for trial, signature in _failures(trials)}
-    stages = [trial.work.stage for trial in trials if trial.work.about and trial.work.stage in signatures]
-    return Counter(stages), Counter(signatures[stage] for stage in stages)
-
-
-def _failures(trials: Iterable[Trial]) -> Iterator[tuple[Trial, str]]:
-    for trial in trials:
-        if trial.outcome is not None and trial.outcome.failure is not None:
-            yield trial, signature_of(trial.outcome.failure)
+    look_of, stages, signatures = tallies.looks(history), Counter[str](), Counter[str]()
+    for stage, number in tallies.stages(history).items():
+        if (look := look_of(_label_of(stage))) is not None:
+            stages[stage] = number
+            signatures[look] += number
+    return stages, signatures
 
 
 def _signatures_of_confirmed(history: History) -> list[str]:
     """Return what the oldest failure of each confirmed dead end of this study looks like."""
-    looks = {trial_label(trial): look for trial, look in _failures((*history.trials, *history.probes, *history.checks))}
-    return [looks[found.support[0]] for found in history.atlas.confirmed if found.support and found.support[0] in looks]
+    look_of = tallies.looks(history)
+    looks = (look_of(found.support[0]) for found in history.atlas.confirmed if found.support)
+    return [look for look in looks if look is not None]
 
 
 def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
@@ -142,8 +139,7 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
     shown = (cause for cause in likely if all(each.parameter in visible for each in cause.conditions))
     if sum(cause.share for cause in shown) < LEAST_AT_PROBE * sum(cause.share for cause in likely):
         return None
-    seen = [repr(failed.assignment[name]) for name in visible]
-    if any([repr(probe.work.resolved[name]) for name in visible] == seen for probe in history.probes if probe.counts):
+    if tuple(repr(failed.assignment[name]) for name in visible) in tallies.probed_points(history):
         return None
     stage = _probe_stage_of(failed.label)
     about = suspicion.failed.failure.reason.value
@@ -152,25 +148,50 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
 
 def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation) -> Work | None:
     about, kind = suspicion.failed.failure.reason.value, Kind.CONFIRM if rung is Rung.FULL else Kind.PROBE
-    ranked: dict[str, tuple[float, int, Assignment]] = {}
     vain = _num_in_vain(history, suspicion)
-    for order, candidate in enumerate(experiment_points.candidates(history, suspicion, rung)):
-        point = history.space.normalise(candidate, history.facts)
-        key = str(point)
-        if key not in ranked:
-            ranked[key] = (-expectation.worth(suspicion, point, vain), order, point)
-    for worth, _, point in sorted(ranked.values(), key=lambda row: row[:2]):
-        if -worth < LEAST_WORTH:
-            break
+    kept, key = _kept_rankings(history), (suspicion.failed.seen.label, rung, vain)
+    if key not in kept:
+        kept[key] = _ranked(history, suspicion, rung, expectation, vain)
+    for point in kept[key]:
         work = history.admit(point, kind, _stage(suspicion), base=history.base, about=about, rung=rung)
         if work is not None and work.resolved == point:
             return work
     return None
 
 
+Rankings = dict[tuple[str, Rung, int], list[Assignment]]
+"""Label of a failure, rung, and experiments on it in vain → what is worth a look, most first."""
+
+
+def _kept_rankings(history: History) -> Rankings:
+    """Return the rankings that hold as long as the same is suspected and nothing more has worked at any rung."""
+    worked = (next(reversed(history.working_at(rung)), "") for rung in Rung)
+    of = (*history.atlas.suspicions, *(len(history.working_at(rung)) for rung in Rung), *worked)
+    rankings: Rankings = history.memo.derived("experiments", of, dict)
+    return rankings
+
+
+def _ranked(
+    history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation, vain: int
+) -> list[Assignment]:
+    ranked: dict[str, tuple[float, int, Assignment]] = {}
+    for order, candidate in enumerate(experiment_points.candidates(history, suspicion, rung)):
+        point = history.space.normalise(candidate, history.facts)
+        key = str(point)
+        if key not in ranked:
+            ranked[key] = (-expectation.worth(suspicion, point, vain), order, point)
+    rows = sorted(ranked.values(), key=lambda row: row[:2])
+    return [point for worth, _, point in rows if -worth >= LEAST_WORTH]
+
+
 def stage_of(label: str) -> str:
     """Return the stage of the experiments on a failure."""
-    return f"what makes {label} fail?"
+    return f"{_ASKS[0]}{label}{_ASKS[1]}"
+
+
+def _label_of(stage: str) -> str:
+    """Return the label of the failure that a stage is about; of another stage, what is no label."""
+    return stage.removeprefix(_ASKS[0]).removesuffix(_ASKS[1])
 
 
 def stages_of(label: str) -> tuple[str, str]:
@@ -189,10 +210,8 @@ def _stage(suspicion: Suspicion) -> str:
 def _num_in_vain(history: History, suspicion: Suspicion) -> int:
     """Return how many experiments on a failure ended by another reason, and told nothing."""
     stage, reason = _stage(suspicion), suspicion.failed.failure.reason
-    everything = (*history.launches, *history.probes, *history.checks)
-    run = (trial.outcome for trial in everything if trial.work.stage == stage)
-    ended = (outcome.failure for outcome in run if outcome is not None)
-    return sum(failure is not None and failure.reason is not reason for failure in ended)
+    ended = tallies.endings(history)
+    return sum(number for (of, why), number in ended.items() if of == stage and why is not reason)
 
 
 STEPS = (propose, thresholds.propose, audits.propose, thresholds.propose_late)

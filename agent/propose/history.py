@@ -7,7 +7,7 @@ import math
 import random
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -92,32 +92,27 @@ class History:
     @cached_property
     def memory(self) -> RungMemory:
         """What the rungs below the top said."""
-        return RungMemory(self.space, (*self.probes, *self.checks), self.atlas)
+        return RungMemory(self.space, self.probes, self.checks, self.atlas, self.memo)
 
     @cached_property
-    def checked(self) -> frozenset[str]:
+    def checked(self) -> Set[str]:
         """Identities of the checks that are closed or in flight, as asked and as ran."""
-        checks = (each.work for each in self.checks if each.counts or not each.is_closed)
-        return frozenset(name for work in checks for name in (work.identity, work.asked_identity))
+        return sums.checked(self)
 
     @cached_property
-    def identities(self) -> frozenset[str]:
+    def identities(self) -> Set[str]:
         """Identities of the launches that are closed or in flight, as asked and as ran: none of them may run again."""
-        return frozenset(sums.identities(self))
+        return sums.identities(self)
 
     @cached_property
-    def probed(self) -> frozenset[str]:
+    def probed(self) -> Set[str]:
         """Identities of the probes that are closed or in flight, as they ran."""
-        return frozenset(probe.work.identity for probe in self._probes_that_count)
+        return sums.probed(self)
 
     @cached_property
-    def closed_probes(self) -> frozenset[str]:
+    def closed_probes(self) -> Set[str]:
         """The same, and as they were asked for: where another value ran, asking again would run it again."""
-        return self.probed | {probe.work.asked_identity for probe in self._probes_that_count}
-
-    @property
-    def _probes_that_count(self) -> Iterator[Trial]:
-        return (probe for probe in self.probes if probe.counts or not probe.is_closed)
+        return sums.probed(self, as_asked=True)
 
     @cached_property
     def interruptions(self) -> Counter[str]:
@@ -183,7 +178,7 @@ class History:
     @cached_property
     def ranking(self) -> list[str]:
         """Return the keys of the measured assignments, best mean first."""
-        return sorted(self.measured, key=self.mean, reverse=True)
+        return sorted(self.measured, key=self.means.__getitem__, reverse=True)
 
     @cached_property
     def default(self) -> Assignment:
@@ -219,8 +214,8 @@ class History:
     def incumbent(self) -> Assignment | None:
         """The best working assignment so far, replaced only by what is better beyond the noise."""
         best: str | None = None
-        for key in self.measured:
-            if best is None or self.mean(key) > self.mean(best) * (1 + ADOPTION_MARGIN):
+        for key, mean in ((key, self.means[key]) for key in self.measured):
+            if best is None or mean > self.mean(best) * (1 + ADOPTION_MARGIN):
                 best = key
         return self.measured[best] if best is not None else None
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import islice, repeat
 
 from agent.effects import rewritten
-from agent.propose import second_launch
+from agent.propose import second_launch, sums
 from agent.propose.communication import Communication
 from agent.propose.drafting import Drafting
 from agent.propose.history import History
@@ -128,7 +128,7 @@ class Improvement:
 
     @cached_property
     def _launched(self) -> set[str]:
-        return {trial.work.key for trial in self.history.launches} - set(second_launch.open_failures(self.history))
+        return sums.launched_keys(self.history) - set(second_launch.open_failures(self.history))
 
     @cached_property
     def _risk(self) -> Risk:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agent.effects import rewritten
+from agent.propose import tallies
 from agent.store.trial import Trial, Work
 from runners import Rung
 from search_spaces import Assignment, assignment_key
@@ -31,8 +32,7 @@ class InFlight:
     @cached_property
     def number(self) -> int:
         """How many launches, probes and checks are running."""
-        history = self.history
-        return sum(not trial.is_closed for trial in (*history.trials, *history.probes, *history.checks))
+        return sum(map(len, self._open))
 
     def holds(self, work: Work) -> bool:
         """Return whether a piece of work would launch what is launched at this moment."""
@@ -41,8 +41,9 @@ class InFlight:
     @cached_property
     def pending(self) -> list[Assignment]:
         """Assignments that will be measured soon: those of launches, and what a cheaper rung is asked about first."""
-        asked = [check for check in self._open(self.history.checks) if check.work.rung is not Rung.PROBE]
-        points = [self._as_it_runs(trial.work.resolved) for trial in (*self._open(self.history.launches), *asked)]
+        launches, _, checks = self._open
+        asked = [check for check in checks if check.work.rung is not Rung.PROBE]
+        points = [self._as_it_runs(trial.work.resolved) for trial in (*launches, *asked)]
         found = {assignment_key(point): point for point in points}
         return [point for key, point in found.items() if key not in self.history.measured]
 
@@ -55,12 +56,14 @@ class InFlight:
 
     @cached_property
     def _keys(self) -> frozenset[str]:
-        return frozenset(self.key_of(trial.work.resolved) for trial in self._open(self.history.launches))
+        return frozenset(self.key_of(trial.work.resolved) for trial in self._open[0])
 
     def _as_it_runs(self, assignment: Assignment) -> Assignment:
         space, facts = self.history.space, self.history.facts
         point, replaced = rewritten(assignment, self.history.silent_rewrites)
         return space.normalise(point, facts) if replaced else point
 
-    def _open(self, trials: tuple[Trial, ...]) -> list[Trial]:
-        return [trial for trial in trials if not trial.is_closed] if self.number else []
+    @cached_property
+    def _open(self) -> list[list[Trial]]:
+        """Launches, probes and checks."""
+        return tallies.open_trials(self.history)

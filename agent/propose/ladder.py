@@ -7,6 +7,8 @@ what serves is the yardstick of the other rungs. The first dummy launch is a con
 
 from __future__ import annotations
 
+import itertools
+
 from agent.deadends.dead_end import DeadEndState
 from agent.propose import prices, sums
 from agent.propose.history import History
@@ -73,8 +75,10 @@ def _stale_at_its_rung(history: History, work: Work) -> Work | None:
 
 def is_answering(history: History, rung: Rung) -> bool:
     """Return whether a rung still answers: not when its last questions all went without an answer."""
-    closed = [trial for trial in (*history.probes, *history.checks) if trial.work.rung is rung and trial.is_closed]
-    return len(closed) < MOST_LOST or not all(trial.is_our_fault for trial in closed[-MOST_LOST:])
+    latest_first = reversed(history.probes if rung is Rung.PROBE else history.checks)
+    asked = (trial for trial in latest_first if trial.work.rung is rung and trial.is_closed)
+    last = list(itertools.islice(asked, MOST_LOST))
+    return len(last) < MOST_LOST or not all(trial.is_our_fault for trial in last)
 
 
 def _is_launched(history: History, work: Work) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from agent.store.trial import Trial
 
+R = TypeVar("R")
 S = TypeVar("S", bound=MutableMapping[Any, Any] | MutableSequence[Any] | MutableSet[Any])
 
 
@@ -37,6 +38,21 @@ class Memo:
 
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
+        self._derived: dict[str, tuple[tuple[object, ...], Any]] = {}
+
+    def derived(self, name: str, of: Sequence[object], make: Callable[[], R]) -> R:
+        """Return what is made of some objects; made anew only where they are not the very same as the last time.
+
+        Args:
+            name: Of what is made.
+            of: All that it depends on: objects that do not change, and numbers.
+            make: Makes it.
+        """
+        kept = self._derived.get(name)
+        if kept is None or len(kept[0]) != len(of) or not all(map(_is_same, kept[0], of)):
+            kept = self._derived[name] = (tuple(of), make())
+        found: R = kept[1]
+        return found
 
     def fold(self, name: str, trials: Sequence[Trial], start: Callable[[], S], add: Callable[[S, Trial], object]) -> S:
         """Return what adding all trials to the start comes to, in their order. The caller may keep it, not change it.
@@ -60,3 +76,7 @@ class Memo:
         for trial in trials[kept.number :]:
             add(found, trial)
         return found
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other or (isinstance(one, int | str) and one == other)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from agent.propose import tallies
 from agent.propose.history import History
 from agent.propose.memo import Memo
 from agent.store.distributions import distributions_of
@@ -121,7 +122,7 @@ def _rows(history: History) -> list[Row]:
     dead = [Row(tuple(found.observed.items()), None) for found in history.atlas.confirmed]
     measured = [Row(tuple(history.measured[key].items()), history.mean(key)) for key in _modelled(history)]
     measured += [Row(tuple(point.items()), value) for point, value in history.slower.values()][-RECENT_ROWS:]
-    in_flight = [Row(tuple(trial.work.resolved.items()), None) for trial in history.trials if not trial.is_closed]
+    in_flight = [Row(tuple(trial.work.resolved.items()), None) for trial in tallies.open_trials(history)[0]]
     return dead + measured + in_flight
 
 

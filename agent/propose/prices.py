@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 
-from agent.propose import sums
+from agent.propose import sums, tallies
 from agent.propose.history import History
-from agent.store.trial import Trial
 from runners import Rung
 
 USUAL = {Rung.RESOLVE: 1 / 256, Rung.PROBE: 0.15, Rung.DUMMY: 0.25, Rung.FULL: 1.0}
@@ -22,10 +21,8 @@ UNBOUNDED = 1000
 
 def price(history: History, rung: Rung) -> float:
     """Return what a rung costs in launches, to the next power of two, so that timing noise changes no proposal."""
-    ran = (trial for trial in _at(history, rung) if trial.counts and not trial.is_not_probed)
-    own = [trial.record.wall_s for trial in ran if trial.record]
-    launches = sums.launch_times(history)
-    if len(own) < ENOUGH[rung] or not launches or min(*own, launches[0]) <= 0.0:
+    own, launches = tallies.durations(history, rung), sums.launch_times(history)
+    if len(own) < ENOUGH[rung] or not launches or min(own[0], launches[0]) <= 0.0:
         return USUAL[rung]
     ratio = statistics.median(own) / statistics.median(launches)
     return min(max(2.0 ** round(math.log2(ratio)), LOWEST[rung]), 1.0)
@@ -47,9 +44,5 @@ def _below(rung: Rung) -> list[Rung]:
 def _number(history: History, rung: Rung) -> int:
     """Return how many trials of a rung are closed or in flight; a probe that is repeated counts once."""
     if rung is Rung.PROBE:
-        return len(history.probed) - sum(probe.is_not_probed for probe in history.probes)
-    return sum(trial.counts or not trial.is_closed for trial in _at(history, rung))
-
-
-def _at(history: History, rung: Rung) -> list[Trial]:
-    return [trial for trial in (*history.probes, *history.checks) if trial.work.rung is rung]
+        return len(history.probed) - tallies.num_not_probed(history)
+    return tallies.num_checks(history, rung)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.inheritance import least_demanding
-from agent.propose import collectives
+from agent.propose import collectives, sums
 from agent.propose.history import History
 from agent.propose.second_launch import LARGEST_SHARE
 from agent.store.trial import Kind, Work
@@ -46,7 +46,7 @@ def stale_probes(history: History) -> tuple[Work, ...]:
 
 def stale_launch(history: History) -> Work | None:
     """Return the launch that stale dead ends ask for, most valuable first, or None; it counts as a confirmation."""
-    spent = sum(trial.work.kind is Kind.CONFIRM for trial in history.launches)
+    spent = sums.num_confirmations(history)
     if spent >= LARGEST_SHARE * history.budget:
         return None
     return next(_works(history, _stale(history), Rung.FULL), None)

@@ -38,10 +38,8 @@ class Risk:
     def fails_at(self, rung: Rung, point: Assignment) -> float:
         """Return how likely a launch fails by what a rung can show, given what worked there or above it."""
         history, names = self.history, visible_at(rung, self.history.space)
-        worked = [tuple((name, repr(each[name])) for name in names) for each in history.working_at(rung).values()]
         values = [(name, repr(point[name])) for name in names]
-        known = {value for each in worked for value in each}
-        pairs = {pair for each in worked for pair in combinations(each, 2)}
+        known, pairs = sums.working_values(history, rung, names), sums.working_pairs(history, rung, names)
         unseen, works = history.atlas.weightless | history.atlas.missed, 1.0
         for suspicion, causes in self._suspected:
             failure = suspicion.failed.failure

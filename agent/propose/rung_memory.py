@@ -6,14 +6,15 @@ dearer rung contradicted it, it is not believed.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from agent.deadends.atlas import Atlas
 from agent.deadends.claims import visible_at
 from agent.deadends.observation import trial_label
+from agent.propose.memo import Memo
 from agent.store.trial import Trial
 from runners import Rewrite, Rung
 from search_spaces import Assignment, Scalar, SearchSpace, assignment_key, changed_parameters
@@ -26,9 +27,12 @@ class RungMemory:
     """The trials below the top, asked by what their rungs can see."""
 
     space: SearchSpace
-    trials: tuple[Trial, ...]
-    """Those of the companion study, in flight ones included."""
+    probes: tuple[Trial, ...]
+    """Of the companion study, in flight ones included, those at the probe rung."""
+    checks: tuple[Trial, ...]
+    """Those at the other rungs."""
     atlas: Atlas
+    memo: Memo = field(default_factory=Memo, compare=False)
 
     def passed(self, rung: Rung, point: Mapping[str, Scalar]) -> bool:
         """Return whether what the rung sees of the assignment passed there."""
@@ -51,7 +55,7 @@ class RungMemory:
 
     def is_trusted(self, rung: Rung) -> bool:
         """Return whether anything passed at a rung."""
-        return any(trial.is_measured for trial in self.trials if trial.work.rung is rung)
+        return rung in self._trusted
 
     def resolved(self, requested: Mapping[str, Scalar]) -> tuple[Assignment, tuple[Rewrite, ...]] | None:
         """Return what the engine makes of an assignment, and what it replaces; None where it was not asked.
@@ -74,7 +78,7 @@ class RungMemory:
         return failure is not None and (trial.work.rung, failure.reason) not in self.atlas.weightless
 
     def _of(self, rung: Rung, point: Mapping[str, Scalar]) -> list[Trial]:
-        return self._by_key.get((rung, self._key(rung, point)), [])
+        return self._by_key[0 if rung is Rung.PROBE else 1].get((rung, self._key(rung, point)), [])
 
     def _key(self, rung: Rung, point: Mapping[str, Scalar]) -> Key:
         return tuple(repr(point[name]) for name in self._names[rung])
@@ -85,29 +89,57 @@ class RungMemory:
 
     @cached_property
     def _rungs(self) -> set[Rung]:
-        return {trial.work.rung for trial in self.trials} - {Rung.PROBE}
+        return self.memo.fold("rungs below", self.checks, set, lambda found, trial: found.add(trial.work.rung))
 
     @cached_property
-    def _by_key(self) -> dict[tuple[Rung, Key], list[Trial]]:
-        found: dict[tuple[Rung, Key], list[Trial]] = defaultdict(list)
-        for trial in self.trials:
+    def _trusted(self) -> set[Rung]:
+        def add(found: set[Rung], trial: Trial) -> None:
+            if trial.is_measured:
+                found.add(trial.work.rung)
+
+        return self.memo.fold("trusted probe", self.probes, set, add) | self.memo.fold("trusted", self.checks, set, add)
+
+    @cached_property
+    def _by_key(self) -> list[dict[tuple[Rung, Key], list[Trial]]]:
+        """The trials by what their rung could see, as asked and as ran: probes, and the others."""
+
+        def add(found: dict[tuple[Rung, Key], list[Trial]], trial: Trial) -> None:
             rung = trial.work.rung
             for key in {self._key(rung, trial.work.resolved), self._key(rung, trial.work.requested)}:
-                found[rung, key].append(trial)
-        return found
+                found[rung, key] = [*found.get((rung, key), ()), trial]
+
+        parts = {"probes": self.probes, "checks": self.checks}
+        return [self.memo.fold(f"by key {name}", part, dict, add) for name, part in parts.items()]
 
     @cached_property
     def _resolved(self) -> dict[str, Trial]:
-        passed = (trial for trial in self.trials if trial.work.rung is Rung.RESOLVE and trial.is_measured)
-        return {assignment_key(trial.work.requested): trial for trial in passed}
+        return self.memo.fold("resolved", self.checks, dict, _add_resolved)
 
     @cached_property
     def _first(self) -> dict[str, Trial]:
-        found: dict[str, Trial] = {}
+        """Fingerprint → the trial of the assignment that was asked first."""
+        first: dict[str, Trial] = self.memo.fold("first resolved", self.checks, dict, _add_first)
+        if self.memo.fold("num resolved", self.checks, Counter, _count_resolved)[True] == len(self._resolved):
+            return first
+        again: dict[str, Trial] = {}  # one was asked twice: what it resolves to now counts
         for trial in self._resolved.values():
-            if key := _fingerprint(trial):
-                found.setdefault(key, trial)
-        return found
+            if name := _fingerprint(trial):
+                again.setdefault(name, trial)
+        return again
+
+
+def _add_resolved(found: dict[str, Trial], trial: Trial) -> None:
+    if trial.work.rung is Rung.RESOLVE and trial.is_measured:
+        found[assignment_key(trial.work.requested)] = trial
+
+
+def _add_first(found: dict[str, Trial], trial: Trial) -> None:
+    if trial.work.rung is Rung.RESOLVE and trial.is_measured and (name := _fingerprint(trial)):
+        found.setdefault(name, trial)
+
+
+def _count_resolved(found: Counter[bool], trial: Trial) -> None:
+    found[trial.work.rung is Rung.RESOLVE and trial.is_measured] += 1
 
 
 def _fingerprint(trial: Trial) -> str:

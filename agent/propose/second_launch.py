@@ -10,7 +10,7 @@ from agent.deadends.observation import trial_label
 from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
 from agent.outcome import Failure
-from agent.propose import prices, sums
+from agent.propose import prices, sums, tallies
 from agent.propose.history import ATTEMPTS, History
 from agent.reasons import TWICE, Policy
 from agent.store.trial import Kind, Trial, Work
@@ -27,23 +27,28 @@ LARGEST_SHARE = 0.2
 
 def of_starting_points(history: History) -> Work | None:
     """Return the second launch of a default or baseline that failed by something that may not repeat, or None."""
-    starts = (trial for trial in history.trials if trial.work.kind in (Kind.DEFAULT, Kind.BASELINE))
+    starts = tallies.starting_points(history)
     return _first(history, (trial for trial in starts if _policy(trial) is Policy.RETRY_ONCE))
 
 
 def of_probes(history: History) -> Work | None:
     """Return the second probe of what failed by something that may not repeat, or None: probes cost little."""
-    return _first(history, history.probes)
+    return _first(history, tallies.twice(history, "probes"))
 
 
 def of_checks(history: History) -> Work | None:
     """Return the second question at a cheap rung that its failure's policy asks for, or None."""
-    checks = (each for each in history.checks if each.work.rung is Rung.RESOLVE or _policy(each) is Policy.RETRY_ONCE)
+    failed = tallies.twice(history, "checks")
+    checks = (each for each in failed if each.work.rung is Rung.RESOLVE or _policy(each) is Policy.RETRY_ONCE)
     return _first(history, (each for each in checks if prices.room(history, each.work.rung) > 0))
 
 
 def open_failures(history: History) -> dict[str, Trial]:
     """Return the launches that failed once by something that may not repeat, by the key of their assignment."""
+    return history.memo.derived("open failures", (history,), lambda: _open_failures(history))
+
+
+def _open_failures(history: History) -> dict[str, Trial]:
     if sums.num_confirmations(history) >= LARGEST_SHARE * history.budget:
         return {}
     return {trial.work.key: trial for trial in sums.failed_once(history) if _may_run_again(history, trial)}
@@ -97,8 +102,8 @@ def _may_run_again(history: History, trial: Trial) -> bool:
     if not _is_open(history, trial):
         return False
     work = _again(trial)
-    known = history.probed if work.rung is Rung.PROBE else history.identities | history.checked
-    is_open = work.identity not in known and not history.in_flight.holds(work)
+    known = (history.probed,) if work.rung is Rung.PROBE else (history.identities, history.checked)
+    is_open = not any(work.identity in each for each in known) and not history.in_flight.holds(work)
     return is_open and history.interruptions[work.identity] < ATTEMPTS
 
 
@@ -110,12 +115,21 @@ def _is_open(history: History, trial: Trial) -> bool:
     failure = trial.outcome.failure if trial.outcome else None
     if failure is None or failure.policy not in TWICE or trial.work.kind is Kind.CONFIRM or trial.work.repeat > 0:
         return False
+    if trial_label(trial) in _settled(history):
+        return False
     if any(matches_all(found.conditions, trial.work.resolved) for found in history.atlas.confirmed):
         return False
     known = history.atlas.supported_by(trial_label(trial))
-    if any(found.state is not DeadEndState.SUSPECTED for found in known) or _is_at_an_edge(history, known):
-        return False
-    return not any(_repeats(each, trial, failure) for each in history.atlas.suspicions)
+    return not _is_at_an_edge(history, known) and not any(
+        _repeats(each, trial, failure) for each in history.atlas.suspicions
+    )
+
+
+def _settled(history: History) -> frozenset[str]:
+    """Return the labels of the trials that are evidence for more than a suspicion."""
+    dead_ends = history.atlas.dead_ends
+    known = (found.support for found in dead_ends if found.state is not DeadEndState.SUSPECTED)
+    return history.memo.derived("settled", (dead_ends,), lambda: frozenset(itertools.chain.from_iterable(known)))
 
 
 def _is_at_an_edge(history: History, known: Collection[DeadEnd]) -> bool:

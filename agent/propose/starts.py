@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from agent.propose import tallies
 from agent.propose.admission import kept_below
 from agent.store.trial import Kind
 from runners import Rung
@@ -29,7 +30,9 @@ def base_of(history: History) -> Assignment | None:
     if Rung.FULL not in history.rungs:
         allowed = (point for point in history.starts if history.atlas.match(point) is None)
         return next((point for point in allowed if kept_below(history, point, Rung.FULL) is None), None)
-    of_default = [trial for trial in history.trials if trial.counts and trial.work.requested == history.default]
-    if not of_default and not any(trial.counts and trial.work.kind is Kind.DEFAULT for trial in history.trials):
+    of_default = tallies.of_default(history)
+    starts = tallies.starting_points(history)
+    if not of_default and not any(trial.counts and trial.work.kind is Kind.DEFAULT for trial in starts):
         return None
-    return next((trial.work.resolved for trial in (*of_default, *history.trials) if trial.is_measured), None)
+    first = next((trial for trial in of_default if trial.is_measured), None) or tallies.first_that_works(history)
+    return None if first is None else first.work.resolved

@@ -40,6 +40,18 @@ def identities(history: History) -> set[str]:
     return history.memo.fold("identities", history.trials, set, _add_identity)
 
 
+def checked(history: History) -> set[str]:
+    """Return the identities of the checks that are closed or in flight, as asked and as ran."""
+    return history.memo.fold("checked", history.checks, set, _add_identity)
+
+
+def probed(history: History, *, as_asked: bool = False) -> set[str]:
+    """Return the identities of the probes that are closed or in flight, as ran, or as asked too."""
+    if as_asked:
+        return history.memo.fold("probed or asked", history.probes, set, _add_identity)
+    return history.memo.fold("probed", history.probes, set, _add_probed)
+
+
 def interruptions(history: History) -> Counter[str]:
     """Return how often each identity ended by the harness's own fault."""
     parts = {"trials": history.trials, "probes": history.probes, "checks": history.checks}
@@ -138,7 +150,11 @@ def silent_rewrites(history: History, *, with_probes: bool) -> Rewrites:
 
 def working_at(history: History, rung: Rung) -> dict[str, Assignment]:
     """Return key → resolved assignment of everything that worked at a rung or above it."""
+    of = (history.trials, history.checks, history.probes)
+    return history.memo.derived(f"working at {rung.value}", of, lambda: _working_at(history, rung))
 
+
+def _working_at(history: History, rung: Rung) -> dict[str, Assignment]:
     def add(found: dict[str, Assignment], trial: Trial) -> None:
         if trial.works and reaches(trial.work.rung, rung):
             found[trial.work.key] = trial.work.resolved
@@ -148,6 +164,27 @@ def working_at(history: History, rung: Rung) -> dict[str, Assignment]:
     for name, part in parts.items():
         found |= history.memo.fold(f"working at {rung.value} {name}", part, dict, add)
     return found
+
+
+def working_values(history: History, rung: Rung, names: tuple[str, ...]) -> set[Value]:
+    """Return the values of these parameters with which something worked at a rung or above it."""
+    return _working(history, rung, names, 1)
+
+
+def working_pairs(history: History, rung: Rung, names: tuple[str, ...]) -> set[tuple[Value, Value]]:
+    """Return the pairs of such values that worked together."""
+    return _working(history, rung, names, 2)
+
+
+def _working(history: History, rung: Rung, names: tuple[str, ...], size: int) -> set[Any]:
+    def add(found: set[Any], trial: Trial) -> None:
+        if trial.works and reaches(trial.work.rung, rung):
+            listed = [(name, repr(trial.work.resolved[name])) for name in names]
+            found.update(listed if size == 1 else combinations(listed, 2))
+
+    parts = {"trials": history.trials, "checks": history.checks, "probes": history.probes}
+    name = f"{size} together at {rung.value}"
+    return set().union(*(history.memo.fold(f"{name} {part}", each, set, add) for part, each in parts.items()))
 
 
 def served_values(history: History) -> set[Value]:
@@ -215,6 +252,11 @@ def _add_rates(found: dict[int, float], trial: Trial) -> None:
 def _add_identity(found: set[str], trial: Trial) -> None:
     if trial.counts or not trial.is_closed:
         found.update((trial.work.identity, trial.work.asked_identity))
+
+
+def _add_probed(found: set[str], trial: Trial) -> None:
+    if trial.counts or not trial.is_closed:
+        found.add(trial.work.identity)
 
 
 def _add_fault(found: Counter[str], trial: Trial) -> None:

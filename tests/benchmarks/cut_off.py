@@ -19,10 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -33,12 +34,26 @@ from agent.store.trial import Trial
 from runners.cookies import find_processes, kill_processes
 from tests.support.command_line import ROOT, running_cookies
 from tests.support.study_checks import problems_of
-from tests.support.waiting import wait_until
 
 MARK = "CUT_OFF_MARK"
 BRIDGE, NETWORK, PORT = "agbr0", "10.77.13", 26379
 HEAD = f"{NETWORK}.1"
-PATIENCE_S, END_S = 240.0, 900.0
+PATIENCE_S, END_S, PAUSE_S = 240.0, 900.0, 0.5
+Found = TypeVar("Found")
+
+
+def eventually(condition: Callable[[], Found], timeout_s: float) -> Found:
+    """Return the first true value of a condition; it looks at every process there is, so it is not asked all the time.
+
+    Raises:
+        TimeoutError: there is none in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the condition did not come true in time")
+        time.sleep(PAUSE_S)
+    return value
 
 
 @dataclass(frozen=True)
@@ -113,9 +128,11 @@ class Cluster:
         self._ray = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--object-store-memory=83886080"]
 
     def start_head(self) -> None:
-        """Start the head."""
+        """Start the head, as a machine with processes of its own."""
         words = ["--head", f"--node-ip-address={HEAD}", f"--port={PORT}", "--num-cpus=0", "--num-gpus=0"]
-        self._start([*self._ray, *words, "--include-dashboard=false", f"--temp-dir={self.folder / 'ray'}"])
+        apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        ray = [*self._ray, *words, "--include-dashboard=false", f"--temp-dir={self.folder / 'ray'}"]
+        self._head = self._start([*apart, *ray])
 
     def start_node(self, machine: Namespace) -> None:
         """Start a node that sees nothing of the others' files but the programs."""
@@ -127,20 +144,26 @@ class Cluster:
         inside = ["unshare", "--mount", "--uts", "bash", "-c", f"{apart} && exec {' '.join(ray)}"]
         self._start(["ip", "netns", "exec", machine.name, *inside])
 
-    def start_agent(self, *words: str) -> subprocess.Popen[str]:
-        """Start an agent that sees no process of the nodes, as if they ran on other machines."""
-        apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        command = [*apart, sys.executable, "-u", "-m", "agent", *words]
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, env=self._environment, stdout=pipe, stderr=subprocess.STDOUT, text=True)
+    @property
+    def said(self) -> Path:
+        """What the agent put out."""
+        return self.folder / "agent.log"
+
+    def start_agent(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start an agent beside the head: it sees the raylet there, to which Ray ties it, and none of the nodes."""
+        children = Path(f"/proc/{self._head.pid}/task/{self._head.pid}/children").read_text(encoding="ascii").split()
+        beside = ["nsenter", f"--target={children[0]}", "--pid", "--mount"]
+        command = [*beside, f"--wdns={ROOT}", sys.executable, "-u", "-m", "agent", *words]
+        with self.said.open("ab") as log:
+            return subprocess.Popen(command, env=self._environment, stdout=log, stderr=subprocess.STDOUT)
 
     def end(self) -> None:
         """End everything that was started here."""
         kill_processes(self.mark, variable=MARK)
 
-    def _start(self, command: list[str]) -> None:
+    def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         with (self.folder / "ray.log").open("ab") as log:
-            subprocess.Popen(command, env=self._environment, stdout=log, stderr=log, start_new_session=True)
+            return subprocess.Popen(command, env=self._environment, stdout=log, stderr=log, start_new_session=True)
 
 
 def trials_of(home: Path) -> list[Trial]:
@@ -188,23 +211,27 @@ def _study(found: Finding, cluster: Cluster, made: list[Namespace], budget: int,
     for machine in made:
         cluster.start_node(machine)
     address = f"{HEAD}:{PORT}"
-    wait_until(lambda: _num_nodes(address, cluster) == len(made) + 1, PATIENCE_S)
+    eventually(lambda: _num_nodes(address, cluster) == len(made) + 1, PATIENCE_S)
     options = ("--budget", str(budget), "--option", "preset=tiny", "--device", "cpu", "--ray-address", address)
     search = cluster.start_agent("search", *options, "--home", str(home))
-    found_at_work = wait_until(lambda: at_work(home, made) or (search.poll() is not None and "ended"), PATIENCE_S)
+    try:
+        found_at_work = eventually(lambda: at_work(home, made) or (search.poll() is not None and "ended"), PATIENCE_S)
+    except TimeoutError as error:
+        said = cluster.said.read_text(encoding="utf-8", errors="replace")
+        raise click.ClickException(f"nothing was launched within {PATIENCE_S:.0f} s: {said}") from error
     if isinstance(found_at_work, str):
-        raise click.ClickException(f"the search ended before it launched anything: {search.communicate()[0]}")
+        raise click.ClickException(f"the search ended before it launched anything: {cluster.said.read_text()}")
     cookie, machine = found_at_work
     ip("link", "set", machine.cable, "down")
     cut_at = time.monotonic()
-    wait_until(lambda: _losses(home), PATIENCE_S)
+    eventually(lambda: _losses(home), PATIENCE_S)
     found.queued_again_after_s = round(time.monotonic() - cut_at, 1)
-    wait_until(lambda: not find_processes(cookie), PATIENCE_S)
+    eventually(lambda: not find_processes(cookie), PATIENCE_S)
     found.engine_ended_after_s = round(time.monotonic() - cut_at, 1)
     ip("link", "set", machine.cable, "up")
     cluster.start_node(machine)
-    said, _ = search.communicate(timeout=END_S)
-    found.exit_code = search.returncode
+    found.exit_code = search.wait(timeout=END_S)
+    said = cluster.said.read_text(encoding="utf-8", errors="replace")
     found.lost_launches = _losses(home)
     found.joined_again = f"node {machine.name} joined: it takes trials" in said
     if search.returncode:

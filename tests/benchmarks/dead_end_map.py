@@ -85,7 +85,7 @@ def measure(node: NodeModel, tally: Tally) -> None:
     study = ModelledStudy(node=node, budget=10_000)
     for point in samples(node):
         study.launch(Work(kind=Kind.SEARCH, rung=Rung.FULL, requested=point, resolved=point))
-    hit = {failure.name for failure in _causes(node, study) if not failure.is_flaky}
+    hit = {failure.name for failure in causes_met(node, study) if not failure.is_flaky}
     explore(study)
     tally.seconds.append(time.perf_counter() - began)
     tally.nodes += 1
@@ -96,7 +96,7 @@ def measure(node: NodeModel, tally: Tally) -> None:
         tally.confirmed += 1
         problem = untrue(node, found)
         tally.true += problem is None
-        name = next((name for name, failure in planted.items() if _is_equal(node, found, failure)), None)
+        name = next((name for name, failure in planted.items() if is_equal(node, found, failure)), None)
         tally.minimal += name is not None
         if name is not None:
             equal[name] = found
@@ -104,7 +104,7 @@ def measure(node: NodeModel, tally: Tally) -> None:
             tally.notes.append(f"{node.name}: not true: {found} ({found.reason.value}): {problem}")
         elif name is None:
             tally.notes.append(f"{node.name}: not minimal: {found} ({found.reason.value})")
-        tally.flaky_confirmed += any(f.is_flaky and _is_equal(node, found, f) for f in node.file.failures)
+        tally.flaky_confirmed += any(f.is_flaky and is_equal(node, found, f) for f in node.file.failures)
     tally.hit += len(hit)
     tally.found += len(hit & set(equal))
     for name in sorted(hit - set(equal)):
@@ -188,14 +188,14 @@ def _cause_of(node: NodeModel, trial: Trial) -> str:
     return first.name if is_it else ""
 
 
-def _causes(node: NodeModel, study: ModelledStudy) -> Iterator[PlantedFailure]:
+def causes_met(node: NodeModel, study: ModelledStudy) -> Iterator[PlantedFailure]:
     for trial in study.trials:
         if trial.is_failed:
             effective, _ = node.answers.resolved(trial.work.resolved)
             yield from node.answers.matching(effective, "full")[:1]
 
 
-def _is_equal(node: NodeModel, found: DeadEnd, planted: PlantedFailure) -> bool:
+def is_equal(node: NodeModel, found: DeadEnd, planted: PlantedFailure) -> bool:
     """Return whether the conditions take in the same values of the same parameters."""
     by_name: dict[str, Condition] = {condition.parameter: condition for condition in found.conditions}
     if found.reason.value != planted.reason or set(by_name) != set(planted.when):
