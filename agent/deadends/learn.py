@@ -33,6 +33,11 @@ UNNAMED = 0.3
 MOST_CHANCE = 0.02
 """Odds of chance up to which failures count as real."""
 
+MOST_SEEN = 0.004
+"""The same where such failures were seen to come and go: more than their number alone makes chance likely."""
+AS_MUCH = 1.01
+"""Odds that are no more than those of the number alone, apart from rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Learned:
@@ -208,7 +213,8 @@ class _Lesson:
         """Return whether a cause is far likelier than the others and than chance."""
         if best.share < BELIEVED or not self._is_enough(failed, self._covered(failed, best.numbers), best.support):
             return False
-        return self._odds(failed, best, unexplained) <= MOST_CHANCE
+        odds, by_number = self._odds(failed, best, unexplained), self._chance(failed).odds_of_repeating(best.support)
+        return odds <= (MOST_SEEN if odds > AS_MUCH * by_number else MOST_CHANCE)
 
     def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
         """One failure alone confirms nothing: its message may name only a part of the cause."""

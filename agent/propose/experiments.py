@@ -35,6 +35,8 @@ LEAST_AT_PROBE = 0.3
 """Share of the causes that a probe can see from which it is asked first."""
 LEAST_WORTH = 0.1
 """Expected information, in bits, below which an experiment is not run."""
+NEARLY_CLEAR = 0.5
+"""Share of the likeliest cause from which an experiment is worth a longer search."""
 
 
 def at_probe_rung(history: History) -> tuple[Work, ...]:
@@ -151,10 +153,20 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
 
 
 def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation) -> Work | None:
+    """Return the launch worth most; where the cause is nearly clear, it is looked for in more contexts."""
+    found = _best_of(history, suspicion, rung, expectation, experiment_points.CONTEXTS)
+    if found is None and suspicion.best.share >= NEARLY_CLEAR:
+        found = _best_of(history, suspicion, rung, expectation, experiment_points.MOST_CONTEXTS)
+    return found
+
+
+def _best_of(
+    history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation, num_contexts: int
+) -> Work | None:
     about, kind = suspicion.failed.failure.reason.value, Kind.CONFIRM if rung is Rung.FULL else Kind.PROBE
     ranked: dict[str, tuple[float, int, Assignment]] = {}
     vain = _num_in_vain(history, suspicion)
-    for order, candidate in enumerate(experiment_points.candidates(history, suspicion, rung)):
+    for order, candidate in enumerate(experiment_points.candidates(history, suspicion, rung, num_contexts)):
         point = history.space.normalise(candidate, history.facts)
         key = str(point)
         if key not in ranked:
