@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from agent.clean_evidence import clean_outcome, clean_record, launch_secrets
@@ -13,7 +14,6 @@ from agent.deadends.charter import Charter
 from agent.deadends.refutations import with_refutations
 from agent.disk import disk_problem
 from agent.effects import observed_work, of_active_parameters
-from agent.errors import NodeUnusableError
 from agent.fleet import Fleet
 from agent.home import Home
 from agent.interruption import Interruption
@@ -26,6 +26,7 @@ from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
 from agent.quarantine import quarantine_message, slot_message
+from agent.ray_lives import RayLives
 from agent.recovery import end_launch
 from agent.redaction import redact_text
 from agent.requests import request_of
@@ -34,9 +35,10 @@ from agent.shown import with_replaced
 from agent.stopping import stop_rule
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
+from agent.study_history import history_of as history_of
 from agent.study_rules import rules_of
 from agent.wishes import Wishes, read_counts, read_wishes
-from runners import Measurement, Rung, Runner, RunRecord, TrialRequest
+from runners import Measurement, Runner, RunRecord, TrialRequest
 from runners.ray_nodes import RayNode
 from runners.ray_pool import Lost, PoolError, RayPool, Running
 
@@ -44,8 +46,6 @@ POLL_S = 0.2
 PAUSED_BY_THE_USER = "paused"
 WISHES_S = 0.5
 """How old the user's wishes (more budget, an assignment to try) may be when something is proposed."""
-RAY_LIVES = 3
-"""Times in a row, without a trial in between, that a local Ray which died is replaced."""
 CANCEL_S = 15.0
 """How long a running trial may take to clean up after itself when it is interrupted."""
 
@@ -83,8 +83,8 @@ class Campaign:
         self._wishes, self._wished_at = read_wishes(self.store), time.monotonic()
         self._savings = Savings(read_counts(self.store))
         self._history: tuple[tuple[int, Wishes], History] | None = None
-        self._ray_deaths = 0
         self._places = Places(self.pool, self.slots, self.fleet)
+        self._ray = RayLives(self.pool, self._places)
         self._folder = self.home.artifact_dir(self.store.name, "")
         self._quarantine: str | None = None
         """What a launch left behind that its clean-up could not remove: whatever ran beside it would not be itself."""
@@ -99,23 +99,34 @@ class Campaign:
                 return Stop(f"interrupted by {self.interruption}", resumable=True)
             if not self.in_flight and (problem := disk_problem(self._folder)) is not None:
                 return Stop(f"{problem}. Make room, then resume", resumable=True, storage_failed=True)
-            if (daemon := self.pool.dead_daemon) is not None and (stop := self._replace_ray(daemon)) is not None:
+            if (trouble := self._ray.trouble()) and (stop := self._replace_ray(trouble)) is not None:
                 return stop
-            if (problem := self._places.look(is_idle=not self.in_flight)) is not None:
-                return Stop(problem, resumable=True, node_unusable=True)
             if self._quarantine is not None and not self.in_flight:
                 return Stop(self._quarantine, resumable=True, node_unusable=True)
             if self.deadline is not None and time.monotonic() > self.deadline and not self.in_flight:
                 return Stop("the time budget is spent", resumable=True)
             if self._fresh_wishes().is_paused and not self.in_flight:
                 return Stop(PAUSED_BY_THE_USER, resumable=True)
-            proposal = self._propose() if self._may_start() else None
-            if isinstance(proposal, Stop):
-                return proposal
-            if isinstance(proposal, Launches):
-                self._start(proposal.works)
-            else:
-                self._wait()
+            try:
+                stop = self._step()
+            except PoolError as error:
+                self._ray.failure = str(error)
+                continue
+            if stop is not None:
+                return stop
+
+    def _step(self) -> Stop | None:
+        """Launch what is proposed where there is room for it, else wait a moment; return why the study stops."""
+        if (problem := self._places.look(is_idle=not self.in_flight)) is not None:
+            return Stop(problem, resumable=True, node_unusable=True)
+        proposal = self._propose() if self._may_start() else None
+        if isinstance(proposal, Stop):
+            return proposal
+        if isinstance(proposal, Launches):
+            self._start(proposal.works)
+        else:
+            self._wait()
+        return None
 
     def _propose(self) -> Proposal:
         self._fresh_wishes()
@@ -151,37 +162,34 @@ class Campaign:
     def abandon_in_flight(self) -> None:
         """End what is running and close it as interrupted: the work is queued again."""
         for running, trials in self.in_flight:
-            self.pool.cancel(running, CANCEL_S)
-            end_launch(trials)
-            for trial in trials:
-                self._close(
-                    trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=f"interrupted by {self.interruption}"), None
-                )
+            self._cancel(running, trials)
+            self._interrupt(trials, f"interrupted by {self.interruption}")
         self.in_flight.clear()
 
     def _yield_to(self, taker: str) -> Stop:
         """End what is running and write nothing: the new owner has closed it already."""
         for running, trials in self.in_flight:
-            self.pool.cancel(running, CANCEL_S)
-            end_launch(trials)
+            self._cancel(running, trials)
         self.in_flight.clear()
         return Stop(f"{taker} took the study over", resumable=True)
 
-    def _replace_ray(self, daemon: str) -> Stop | None:
+    def _cancel(self, running: Running, trials: Sequence[Trial]) -> None:
+        """End a launch: as its runner does it where Ray still works, and what is left of it in any case."""
+        with suppress(PoolError):
+            self.pool.cancel(running, CANCEL_S)
+        end_launch(trials)
+
+    def _replace_ray(self, trouble: str) -> Stop | None:
         """Put a new Ray in the place of one that died: that blames neither the work in flight nor the engine."""
         for _, trials in self.in_flight:
             end_launch(trials)
-            for trial in trials:
-                self._close(trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=f"Ray's {daemon} died"), None)
+            self._interrupt(trials, trouble)
         self.in_flight.clear()
-        self._ray_deaths += 1
-        if self._ray_deaths > RAY_LIVES:
-            return Stop(f"Ray's {daemon} died {self._ray_deaths} times in a row", resumable=True, node_unusable=True)
-        try:
-            self._places.restart()
-        except (PoolError, NodeUnusableError) as error:
-            return Stop(str(error), resumable=True, node_unusable=True)
-        return None
+        return self._ray.replace(trouble)
+
+    def _interrupt(self, trials: Sequence[Trial], why: str) -> None:
+        for trial in trials:
+            self._close(trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=why), None)
 
     def _may_start(self) -> bool:
         in_time = self.deadline is None or time.monotonic() <= self.deadline
@@ -198,7 +206,13 @@ class Campaign:
     def _start(self, works: Sequence[Work]) -> None:
         cookie, history = secrets.token_hex(16), self.history()
         trials = tuple(self._open(work, cookie) for work in works)
-        self.in_flight.append((self._places.submit(self._requests(trials, history), self._running), trials))
+        requests = self._requests(trials, history)
+        try:
+            running = self._places.submit(requests, self._running)
+        except PoolError as error:
+            self._interrupt(trials, str(error))
+            raise
+        self.in_flight.append((running, trials))
         for observer in self.observers:
             observer.trials_opened(trials)
 
@@ -267,7 +281,7 @@ class Campaign:
 
     def _close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> None:
         closed = self.store.close(trial, outcome, record)
-        self._ray_deaths = 0 if closed.counts else self._ray_deaths
+        self._ray.deaths = 0 if closed.counts else self._ray.deaths
         history = self.history()
         for observer in self.observers:
             observer.trial_closed(closed, history)
@@ -277,23 +291,3 @@ class Campaign:
         trials = self.store.trials_of()
         own = {each.work.key for each in trials if each.work.kind is Kind.BASELINE and each.is_measured}
         return [] if trial.work.key in own else baselines_of(trials)
-
-
-def history_of(store: StudyStore, runner: Runner, atlas: Atlas, wishes: Wishes, epoch: int = -1) -> History:
-    """Return a stored study as the proposer and every reader see it: one epoch of it, by default the latest."""
-    number = epoch % len(store.epochs)
-    return History(
-        settings=store.manifest.settings,
-        space=store.manifest.space,
-        facts=store.epochs[number].facts,
-        runner=runner,
-        trials=store.trials_of(number),
-        probes=tuple(each for each in store.probes_of(number) if each.work.rung is Rung.PROBE),
-        checks=tuple(each for each in store.probes_of(number) if each.work.rung is not Rung.PROBE),
-        earlier=sum(trial.counts and trial.epoch < number for trial in store.trials()) if number else 0,
-        atlas=atlas,
-        budget=wishes.budget,
-        asked=wishes.asked,
-        rechecks=wishes.rechecks,
-        known_spread=store.manifest.spread,
-    )

@@ -16,7 +16,7 @@ from agent.errors import NodeUnusableError, UsageError
 from agent.home import Home
 from agent.interference import ROUNDS, Interference, folder_of, interference, measure, remember
 from agent.requests import DEADLINES
-from agent.side_by_side import node_slots
+from agent.side_by_side import gpus_held, node_slots
 from agent.spec import StudySpec
 from agent.studies import engine_settings, node_facts
 from runners import EngineSettings, Rung, RunRecord, TrialRequest, Workload
@@ -36,7 +36,7 @@ def run_interference_test(spec: StudySpec, home: Home, rounds: int = ROUNDS) -> 
 
     Raises:
         UsageError: so many trials of so many ranks have no room here.
-        NodeUnusableError: a launch measured nothing.
+        NodeUnusableError: a launch measured nothing, or another agent of this machine has its GPUs.
     """
     home.create()
     facts = node_facts(spec)
@@ -50,7 +50,8 @@ def run_interference_test(spec: StudySpec, home: Home, rounds: int = ROUNDS) -> 
         ]
         return objectives(run_together(requests))
 
-    alone, beside = measure(launch, SEED, rounds, len(slots))
+    with gpus_held(settings, facts, os.environ):
+        alone, beside = measure(launch, SEED, rounds, len(slots))
     node, moment = str(facts.get("hostname") or socket.gethostname()), datetime.now(UTC)
     found = interference(node, settings.device, settings.num_ranks, moment, alone, beside)
     remember(home, found)

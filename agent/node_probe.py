@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from agent.campaign import Campaign, history_of
 from agent.deadends.charter import Charter
 from agent.home import Home
+from agent.process_end import guarded, signals
 from agent.propose import experiments
 from agent.propose.history import History
 from agent.propose.order import Launches, Proposal, Stop
 from agent.recovery import begin_session, give_up_ownership, take_ownership
-from agent.session import SessionOptions, guarded, ray_of, signals
+from agent.session import SessionOptions, ray_of
 from agent.store.opening import open_storage
 from agent.store.study_store import BUDGET, StudyStore, study_names
 from agent.store.trial import Kind, Trial, Work
@@ -36,8 +37,8 @@ COLLECTIVE = "allreduce"
 """Parameter of the shipped spaces that selects the collective."""
 LIBRARY = ("nccl_algo", "nccl_proto")
 """Parameters of the library below it, of which every pair is probed."""
-BATCH = 10
-"""Probes handed out together, from one fork server."""
+BATCH = 32
+"""Probes handed out together, from one fork server: enough of them that an engine's import is over before they are."""
 MOST_ROUNDS = 3
 """Batches of experiments on what failed, in the time that is left."""
 END_S = 5.0

@@ -147,4 +147,6 @@ def _answer(level: LevelSchedule) -> str:
             f"speculation needs {even.needed_acceptance:.2f} tokens a pass, it has {even.acceptance:.2f} "
             f"(a pass with {even.drafted} drafted takes {even.step_ms:.2f} ms; up to {even.affordable_ms:.2f} ms pays)"
         )
+        if even.pays != bool(best.drafted):
+            parts.append("passes alone say the opposite of the tok/s, which count prefill and what lies between passes")
     return "; ".join(parts)

@@ -1,22 +1,19 @@
-"""One agent at work on one study: Ray, the watchdog, the mirror, the live view, and how signals end it cleanly."""
+"""One agent at work on one study: Ray, the mirror, the live view, and what is put down at the end."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import signal
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from agent.campaign import Campaign
 from agent.cluster_study import fleet_of
 from agent.epochs import begin_epoch
-from agent.errors import INTERRUPTED_EXIT_CODE, NodeUnusableError, StorageError
+from agent.errors import NodeUnusableError, StorageError
 from agent.heartbeat import Heartbeat
 from agent.home import Home
 from agent.interruption import Interruption
@@ -25,28 +22,27 @@ from agent.mirror.mlflow_mirror import MlflowMirror
 from agent.mirror.snapshot import StudyStatus
 from agent.mirror.tracking import default_artifact_root, default_tracking_uri
 from agent.mirror.worker import MirrorWorker
+from agent.process_end import guarded, leave, signals
 from agent.propose.history import History
 from agent.propose.order import Stop
 from agent.recovery import begin_session, close_orphans, give_up_ownership, take_ownership
 from agent.savings import Counts
-from agent.side_by_side import pool_of
+from agent.side_by_side import gpus_held, pool_of
 from agent.snapshot import dead_end_ids, snapshot_of
 from agent.store.manifest import Manifest
 from agent.store.study_store import PAUSED, StudyStore
 from agent.store.trial import Kind, Trial
 from agent.wishes import read_counts
-from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
+from runners import EngineSettings
 from runners.local_pool import LadderPool
 from runners.ray_pool import PoolError, RayPool
 from runners.registry import make_runner
-from runners.session_watchdog import start_session_watchdog
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 FLUSH_S = 120.0
 """How long the end of a search waits for the mirror."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,65 +174,55 @@ def make_mirror(tracking_uri: str, home: Home) -> MlflowMirror:
 
 
 @contextmanager
-def guarded(session_id: str) -> Iterator[None]:
-    """Mark everything this process starts, and have it killed should this process die."""
-    before = {name: os.environ.get(name) for name in (SESSION_VARIABLE, *KEEP_ENVIRON)}
-    os.environ.update({SESSION_VARIABLE: session_id, **KEEP_ENVIRON})
-    watchdog = start_session_watchdog(session_id)
-    try:
-        yield
-    finally:
-        kill_processes(session_id, variable=SESSION_VARIABLE)  # what a start of Ray that was cut short left
-        watchdog.close()
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-
-
-@contextmanager
 def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: str) -> Iterator[RayPool]:
     """Keep a Ray that has what a trial of the study needs; `again` is the command that goes on after a failed start.
 
     Raises:
-        NodeUnusableError: there is none.
+        NodeUnusableError: there is none, or another agent of this machine has its GPUs.
     """
-    settings = store.manifest.settings.engine
+    settings, facts = store.manifest.settings.engine, store.epochs[-1].facts
 
-    def lost(daemon: str) -> None:
-        _leave_without(daemon, again, console)
+    def lost(what: str) -> None:
+        _leave_without(what, again, console)
 
     if options.ray_address is not None:
-        pool = LadderPool(options.ray_address, lost=lost)
-    else:
-        manifest, facts = store.manifest, store.epochs[-1].facts
-        pool = pool_of(manifest.space, settings, facts, os.environ, options.slots, lost=lost)
+        with _running(LadderPool(options.ray_address, lost=lost), console) as pool:
+            yield pool
+        return
+    local = pool_of(store.manifest.space, settings, facts, os.environ, options.slots, lost=lost)
+    with gpus_held(settings, facts, os.environ), _running(local, console, settings) as pool:
+        yield pool
+
+
+@contextmanager
+def _running(pool: RayPool, console: Console, needed: EngineSettings | None = None) -> Iterator[RayPool]:
+    """Keep a started Ray, which has to have what is needed of this machine."""
     try:
         with console.status("starting Ray"):
             pool.start()
-        if options.ray_address is None:
-            pool.require(settings)
+        if needed is not None:
+            pool.require(needed)
     except PoolError as error:
-        pool.stop()
+        _end(pool, console)
         raise NodeUnusableError(str(error)) from error
     try:
         yield pool
     finally:
+        _end(pool, console)
+
+
+def _end(pool: RayPool, console: Console) -> None:
+    """Stop Ray. What it leaves is killed at the end of the session, by its mark; a result is no less good for it."""
+    try:
         pool.stop()
+    except PoolError as error:
+        console.print(f"{error}; what is left of it is killed", style="yellow")
 
 
-def _leave_without(daemon: str, again: str, console: Console) -> None:
-    """End this process, whose main thread hangs in the start of Ray; the watchdog kills what is left of it."""
-    what = f"Error: Ray's {daemon} died while Ray was starting. Nothing is lost: go on with `{again}`."
-    _leave(f"{what} If it happens again, see in `dmesg` what kills it.", NodeUnusableError.exit_code, console)
-
-
-def _leave(message: str, exit_code: int, console: Console) -> None:
-    """End this process at once, whatever its threads are doing."""
-    console.show_cursor()
-    sys.stderr.write(f"\n{message}\n")
-    sys.stderr.flush()
-    os._exit(exit_code)
+def _leave_without(what: str, again: str, console: Console) -> None:
+    """End this process, whose main thread hangs in a call of Ray's; the watchdog kills what is left of it."""
+    message = f"Error: Ray's {what}. Nothing is lost: go on with `{again}`."
+    leave(f"{message} If it happens again, see in `dmesg` what kills it.", NodeUnusableError.exit_code, console)
 
 
 @contextmanager
@@ -251,28 +237,3 @@ def _started(
     with ray_of(options, store, console, f"agent resume {store.name}") as pool:
         interruption.is_starting = False
         yield pool
-
-
-@contextmanager
-def signals(console: Console) -> Iterator[Interruption]:
-    """First signal: end cleanly and say how to resume. Second: leave; the watchdog kills what is left."""
-    interruption = Interruption()
-
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        if interruption or interruption.is_starting:
-            message = "leaving at once; whatever still runs is killed. Resume with: agent resume"
-            _leave(message, INTERRUPTED_EXIT_CODE, console)
-        interruption.note(number)
-        console.print("\nending what runs and cleaning up; once more to leave at once", style="yellow")
-
-    before = {number: signal.signal(number, on_signal) for number in SIGNALS if not _is_wanted_to_outlive(number)}
-    try:
-        yield interruption
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _is_wanted_to_outlive(number: int) -> bool:
-    """Return whether the search was started with `nohup`: then a closed terminal is no reason to end."""
-    return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
-from agent.errors import UsageError
+from agent.errors import NodeUnusableError, UsageError
 from agent.store.manifest import Manifest
 from runners import EngineSettings
 from runners.engine_dialects.node import RANK_PARAMETERS
+from runners.gpu_claims import GpuClaims, GpuTakenError
 from runners.local_pool import LadderPool
 from runners.node_layout import NodeLayout, NoLayoutError, core_layout, gpu_layout
 from runners.numa_facts import numa_cpus
@@ -97,6 +99,39 @@ def pool_of(
         # GPUs that are named in a way not understood here: Ray's choice.
         return LadderPool(num_cpus=num_cpus, lost=lost)
     return SlotPool(SlotQueue(slots, at_once), widths, num_cpus=num_cpus, lost=lost)
+
+
+@contextmanager
+def gpus_held(engine: EngineSettings, facts: Mapping[str, object], environment: Mapping[str, str]) -> Iterator[None]:
+    """Keep other agents of this machine off the GPUs that this one may use.
+
+    Raises:
+        NodeUnusableError: one of them has some already.
+    """
+    claims = GpuClaims(_identities(engine, facts, environment))
+    try:
+        claims.take()
+    except GpuTakenError as error:
+        raise NodeUnusableError(str(error)) from error
+    try:
+        yield
+    finally:
+        claims.release()
+
+
+def _identities(
+    engine: EngineSettings, facts: Mapping[str, object], environment: Mapping[str, str]
+) -> Mapping[int, str]:
+    """Return the GPUs that trials may get, and what names them; none where GPUs are named in a way not understood."""
+    if engine.device != "cuda" or engine.node_model is not None:
+        return {}
+    try:
+        places = gpu_layout(facts, environment.get("CUDA_VISIBLE_DEVICES")).places
+    except NoLayoutError:
+        return {}
+    uuids = facts.get("gpu_uuids")
+    known = dict(enumerate(uuids)) if isinstance(uuids, list | tuple) else {}
+    return {place.gpu: str(known.get(place.gpu) or place.gpu) for place in places if place.gpu is not None}
 
 
 def _check_gpus(layout: NodeLayout, widths: tuple[int, ...], at_once: int) -> None:

@@ -95,7 +95,7 @@ def make_plan(spec: StudySpec, home: Home) -> Plan:
     cluster = asked_cluster(spec, server, partial(study_facts, spec, server=server))
     facts = modelled[0].facts if modelled else cluster.taken.facts if cluster else node_facts(spec, server)
     engine = engine_settings(spec, facts, server, modelled[1] if modelled else None)
-    if not modelled and not spec.accept_interference and spec.ray_address is None:
+    if not modelled and not spec.accept_interference:
         check_parallel(home, spec.trials_per_node, facts, ranks_of_study(space, engine))
     if not modelled and spec.ray_address is None:
         check_room(space, engine, facts, os.environ, spec.trials_per_node)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,3 +46,22 @@ def loss_of(error: Exception) -> Lost:
     if "RayTaskError" in names:
         return Lost(f"the runner failed: {lines[-1]}")
     return Lost(f"{type(error).__name__}: {lines[0]}", any(name in names for name in NODE_LOST))
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's text, or its class where it has none."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+@contextmanager
+def failures_of_ray(what: str) -> Iterator[None]:
+    """Turn whatever Ray raises into a PoolError that says `what` it failed to do.
+
+    That may be anything: while its processes die it raises its own errors, those of gRPC, and bare ones (seen on 2.60).
+    """
+    try:
+        yield
+    except PoolError:
+        raise
+    except Exception as error:
+        raise PoolError(f"Ray failed {what}: {first_line(error)}") from error

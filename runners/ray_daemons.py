@@ -1,7 +1,7 @@
 """The two daemons without which a local Ray is nothing: are they alive?
 
-Ray itself takes ten seconds to say that its raylet died. When its GCS died it waits for a minute, also while it starts,
-and then ends the whole process with exit code 1 (seen on 2.60): nothing in Python can catch that.
+Ray itself takes ten seconds to say that its raylet died. When its GCS died it waits, also while it starts, and then
+ends the whole process with exit code 1 (seen on 2.60): nothing in Python can catch that.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from runners.processes import ProcessKey, descendants, is_running, read_bytes
 DAEMONS = {"raylet": b"/raylet/raylet", "GCS": b"/gcs/gcs_server"}
 """What we call a daemon → how its program's path ends."""
 LOOK_S = 0.2
+LIFE_LOOK_S = 1.0
+HANG_S = 60.0
+"""How long a Ray whose daemon died may go on without having been stopped."""
 GRACE_S = 10.0
 """How long Ray's start may take to fail by itself once a daemon died: what it then says tells more."""
 
@@ -64,7 +67,7 @@ class StartWatch:
 def start_watched(
     lost: Callable[[str], None], grace_s: float = GRACE_S, watch: StartWatch | None = None
 ) -> Iterator[None]:
-    """Call `lost`, from a thread of its own, with the name of a daemon that dies while the body starts Ray.
+    """Call `lost`, from a thread of its own, with the name and story of a daemon that dies while the body starts Ray.
 
     The body may hang then in code that neither an exception nor a signal's handler ends: `lost` has to end the process.
     It is not called when the body ends within `grace_s` of the death.
@@ -75,7 +78,7 @@ def start_watched(
         while not ended.wait(LOOK_S):
             if (dead := watched.look()) is not None:
                 if not ended.wait(grace_s):
-                    lost(dead)
+                    lost(f"{dead} died while Ray was starting")
                 return
 
     watcher = threading.Thread(target=run, name="ray-start", daemon=True)
@@ -85,3 +88,42 @@ def start_watched(
     finally:
         ended.set()
         watcher.join()
+
+
+class LifeWatch:
+    """Ends the process when Ray hangs since something of it died, instead of a new one being put in its place.
+
+    Any call of Ray's may do that, the one that stops it included: most of them ask the GCS.
+    """
+
+    def __init__(
+        self,
+        dead: Callable[[], str | None],
+        lost: Callable[[str], None],
+        hang_s: float = HANG_S,
+        look_s: float = LIFE_LOOK_S,
+    ) -> None:
+        """Watch until `close`.
+
+        Args:
+            dead: Returns the name of what died, or None.
+            lost: Is called from a thread of its own, with the name and story of what died; has to end the process.
+            hang_s: Time from a death to `close` that is no hang.
+            look_s: Time between two looks.
+        """
+        self._dead, self._lost, self._hang_s, self._look_s = dead, lost, hang_s, look_s
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ray-life", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the watch: Ray has stopped."""
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._look_s):
+            if (dead := self._dead()) is not None:
+                if not self._ended.wait(self._hang_s):
+                    self._lost(f"{dead} died, and Ray hangs since")
+                return

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runners.contract import EngineSettings
 from runners.frozen import Frozen
 from runners.model_files import files_digest
 
@@ -36,6 +37,18 @@ class RayNode:
         """Return how many tasks with these needs (`num_cpus`, `num_gpus`) the node holds at the same time."""
         amounts = {name.removeprefix("num_").removesuffix("s").upper(): amount for name, amount in needs.items()}
         return min(int(self.offers.get(name, 0) // amount) for name, amount in amounts.items() if amount)
+
+
+def resources_of(settings: EngineSettings, ranks: int | None = None) -> dict[str, int]:
+    """Return what a trial asks Ray for: a CPU for each rank on a CPU node; on GPUs the ranks' own, and one CPU.
+
+    A modelled launch takes no hardware, whatever node it models. `ranks` are those of a study that tunes them.
+    """
+    if settings.node_model is not None:
+        return {"num_cpus": 1}
+    if settings.device == "cuda":
+        return {"num_gpus": ranks or settings.num_ranks, "num_cpus": 1}
+    return {"num_cpus": ranks or settings.num_ranks}
 
 
 class NodeQuestion(Frozen):

@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
 from typing import Any
 
 from runners.artifact_return import Returned, at_hand, mark, packed, unpacked
@@ -21,24 +19,17 @@ from runners.engine_dialects.node import ranks_of
 from runners.pool_answers import Lost as Lost
 from runners.pool_answers import PoolError as PoolError
 from runners.pool_answers import Running as Running
-from runners.pool_answers import loss_of
+from runners.pool_answers import failures_of_ray, first_line, loss_of
 from runners.ray_address import NAMED_ADDRESSES, HeadWatch, address_problem
-from runners.ray_daemons import RayDaemons, start_watched
-from runners.ray_nodes import NodeQuestion, RayNode, facts_here, living
+from runners.ray_daemons import LifeWatch, RayDaemons, start_watched
+from runners.ray_environment import restore_environment, set_environment
+from runners.ray_nodes import NodeQuestion, RayNode, facts_here, living, resources_of
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
-from runners.signal_handlers import handlers_kept
+from runners.signal_handlers import excepthook_kept, handlers_kept
 from runners.slot_binding import bound
 from runners.slots import slot_here
 
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    # Ray's own memory monitor would kill a trial that is only loading weights; host memory is the classifier's matter.
-    "RAY_memory_monitor_refresh_ms": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-}
-AUTH_MODE, AUTH_TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
-"""Source: Ray 2.60 _private/authentication; earlier versions without tokens do not read them."""
 OBJECT_STORE_BYTES = 80 * 2**20  # the smallest Ray accepts: only small JSON texts go through it
 
 
@@ -57,7 +48,8 @@ class RayPool:
         Args:
             address: The cluster to use; None for a local one of its own.
             num_cpus: Processors that the local one offers; None for all.
-            lost: Ends the process when a daemon, named to it, dies under the start of a local Ray, which would hang.
+            lost: Ends the process, in which Ray hangs since something of it died: under the start of a local one, or
+                later. Is told what died, in words that follow on "Ray's".
         """
         self._address = address
         self._num_cpus = num_cpus
@@ -67,6 +59,7 @@ class RayPool:
         self._before: dict[str, str | None] = {}
         self._daemons: RayDaemons | None = None
         self._head: HeadWatch | None = None
+        self._watch: LifeWatch | None = None
 
     def start(self) -> None:
         """Start a local Ray, or connect to the one at the address.
@@ -76,37 +69,41 @@ class RayPool:
         """
         if self._address is not None and (problem := address_problem(self._address)):
             raise PoolError(f"Ray at {self._address}: {problem}")
-        for name, value in QUIET.items():
-            os.environ.setdefault(name, value)
-        if self._address is None:
-            self._before = {name: os.environ.get(name) for name in (AUTH_MODE, AUTH_TOKEN)}
-            os.environ.update({AUTH_MODE: "token", AUTH_TOKEN: _own_token()})
-        import ray
+        self._before = set_environment(is_own=self._address is None)
+        with excepthook_kept():
+            import ray
 
         # Said once by Ray at every start, about a default that we want.
         logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
         try:
             with handlers_kept(), self._watched():
                 ray.init(**self._arguments())
-        except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
+        except Exception as error:  # it raises bare ones too: "The current node timed out during startup" (2.60)
             self._remove_folder()
             where = f"Ray at {self._address}" if self._address else "a local Ray"
-            raise PoolError(f"cannot start {where}: {str(error).splitlines()[0]}") from error
+            raise PoolError(f"cannot start {where}: {first_line(error)}") from error
         if self._address is None:
             self._daemons = RayDaemons()
         else:
             is_named = self._address in NAMED_ADDRESSES
             self._head = HeadWatch(ray.get_runtime_context().gcs_address if is_named else self._address)
+        if self._lost is not None:
+            self._watch = LifeWatch(self._death(), self._lost)
 
     def _watched(self) -> AbstractContextManager[None]:
         return nullcontext() if self._address or self._lost is None else start_watched(self._lost)
 
+    def _death(self) -> Callable[[], str | None]:
+        """Return the question whether the Ray of now is dead, which stays good while it is stopped."""
+        daemons, head = self._daemons, self._head
+        if daemons is not None:
+            return daemons.dead
+        return lambda: "head" if head is not None and head.is_gone() else None
+
     @property
     def dead_daemon(self) -> str | None:
         """Name of what died without which there is no Ray: a daemon of our own, or a cluster's head; None: nothing."""
-        if self._daemons is not None:
-            return self._daemons.dead()
-        return "head" if self._head is not None and self._head.is_gone() else None
+        return self._death()()
 
     def restart(self) -> None:
         """Put a new local Ray in the place of one that died. What ran there is lost.
@@ -136,7 +133,7 @@ class RayPool:
         import ray
 
         available = ray.cluster_resources()
-        for resource, amount in _resources(settings).items():
+        for resource, amount in resources_of(settings).items():
             name = resource.removeprefix("num_").upper().rstrip("S")
             if available.get(name, 0) < amount:
                 raise PoolError(
@@ -153,7 +150,11 @@ class RayPool:
         return False
 
     def submit(self, requests: Sequence[TrialRequest], node: RayNode | None = None) -> Running:
-        """Start a batch of requests of one rung as one task and return at once; on a node, where one is named."""
+        """Start a batch of requests of one rung as one task and return at once; on a node, where one is named.
+
+        Raises:
+            PoolError: Ray does not take it.
+        """
         import ray
 
         if self._task is None:
@@ -161,24 +162,25 @@ class RayPool:
         for request in requests:
             mark(request)
         ranks = max(ranks_of(request.assignment, request.settings) for request in requests)
-        task = self._task.options(**_resources(requests[0].settings, ranks), **_pinned(node))
-        return Running(task.remote([request.model_dump_json() for request in requests]), tuple(requests), node)
+        texts = [request.model_dump_json() for request in requests]
+        with failures_of_ray("to take a trial"):
+            task = self._task.options(**resources_of(requests[0].settings, ranks), **_pinned(node))
+            return Running(task.remote(texts), tuple(requests), node)
 
     def nodes(self) -> list[RayNode]:
         """Return the nodes of the cluster that are alive. Raises PoolError when its head does not say."""
         import ray
 
-        try:
+        with failures_of_ray("to say which nodes it has"):
             return living(ray.nodes())
-        except (ray.exceptions.RayError, RuntimeError, ConnectionError, TimeoutError) as error:
-            raise PoolError(f"Ray does not say which nodes it has: {str(error).splitlines()[0]}") from error
 
     def ask(self, node: RayNode, question: NodeQuestion) -> Running:
-        """Have a node read its own facts, beside whatever runs there, and return at once."""
+        """Have a node read its own facts, beside whatever runs there, and return at once. Raises PoolError."""
         import ray
 
-        task = ray.remote(num_cpus=0, max_retries=0)(facts_here).options(**_pinned(node))
-        return Running(task.remote(question.model_dump_json()), (), node)
+        with failures_of_ray("to ask a node"):
+            task = ray.remote(num_cpus=0, max_retries=0)(facts_here).options(**_pinned(node))
+            return Running(task.remote(question.model_dump_json()), (), node)
 
     def facts(self, task: Running) -> dict[str, object] | Lost:
         """Return what a node that was asked said, or how its answer was lost."""
@@ -193,35 +195,45 @@ class RayPool:
     @staticmethod
     def needs(settings: EngineSettings) -> dict[str, int]:
         """Return what one trial of a study asks Ray for, by the names of its options."""
-        return _resources(settings)
+        return resources_of(settings)
 
     def wait(self, running: Sequence[Running], timeout_s: float) -> list[Running]:
-        """Return those that have ended, after at most `timeout_s`."""
+        """Return those that have ended, after at most `timeout_s`. Raises PoolError."""
         import ray
 
-        done, _ = ray.wait([task.reference for task in running], num_returns=1, timeout=timeout_s)
+        with failures_of_ray("to wait for a trial"):
+            done, _ = ray.wait([task.reference for task in running], num_returns=1, timeout=timeout_s)
         return [task for task in running if task.reference in done]
 
     def result(self, task: Running) -> list[RunRecord] | Lost:
-        """Return the records of an ended task, in the order of its requests, or how it was lost."""
+        """Return the records of an ended task, in the order of its requests, or how it was lost. Raises PoolError."""
         import ray
 
-        try:
-            answers = ray.get(task.reference)
-            return [unpacked(each, request, ray.get) for each, request in zip(answers, task.requests, strict=True)]
-        except ray.exceptions.RayError as error:
-            return loss_of(error)
+        with failures_of_ray("to hand over a result"):
+            try:
+                answers = ray.get(task.reference)
+                return [unpacked(each, request, ray.get) for each, request in zip(answers, task.requests, strict=True)]
+            except ray.exceptions.RayError as error:
+                return loss_of(error)
+            except (OSError, ValueError) as error:
+                return Lost(f"what came back cannot be kept: {first_line(error)}")
 
     def cancel(self, task: Running, timeout_s: float) -> None:
         """End a task: first so that it cleans up after its engine; by force when it takes too long.
 
-        By force, its warden still ends everything that the task started.
+        By force, its warden still ends everything that the task started. Of a Ray that is dead nothing is asked.
+
+        Raises:
+            PoolError: Ray fails over it.
         """
         import ray
 
-        ray.cancel(task.reference, force=False)
-        if not self.wait([task], timeout_s):
-            ray.cancel(task.reference, force=True)
+        if self.dead_daemon is not None:
+            return
+        with failures_of_ray("to cancel a trial"):
+            ray.cancel(task.reference, force=False)
+            if not self.wait([task], timeout_s):
+                ray.cancel(task.reference, force=True)
 
     def forget(self, task: Running) -> None:
         """Give up on a task whose node cannot be reached; nobody waits for its end."""
@@ -230,16 +242,19 @@ class RayPool:
         ray.cancel(task.reference, force=True)
 
     def stop(self) -> None:
-        """Disconnect, and end a local Ray with everything it wrote."""
+        """Disconnect, and end a local Ray with everything it wrote. Raises PoolError: its processes may be left."""
         import ray
 
         self._daemons = self._task = self._head = None
-        ray.shutdown()
-        self._remove_folder()
-        for name, value in self._before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+        try:
+            with failures_of_ray("to end"):
+                ray.shutdown()
+        finally:
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
+            self._remove_folder()
+            restore_environment(self._before)
 
     def _remove_folder(self) -> None:
         if self._folder is not None:
@@ -247,29 +262,11 @@ class RayPool:
             self._folder = None
 
 
-@cache
-def _own_token() -> str:
-    """One for the process: Ray reads its token once. Left alone it would keep one in a file that others may read."""
-    return secrets.token_hex(32)
-
-
 def _pinned(node: RayNode | None) -> dict[str, object]:
     """Return the options that hold a task to a node: it fails when the node is gone, and runs nowhere else."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return {} if node is None else {"scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False)}
-
-
-def _resources(settings: EngineSettings, ranks: int | None = None) -> dict[str, int]:
-    """One CPU for each rank on a CPU node; on GPUs the ranks' own, and a CPU for the task itself.
-
-    A modelled launch takes no hardware, whatever node it models. `ranks` are those of a study that tunes them.
-    """
-    if settings.node_model is not None:
-        return {"num_cpus": 1}
-    if settings.device == "cuda":
-        return {"num_gpus": ranks or settings.num_ranks, "num_cpus": 1}
-    return {"num_cpus": ranks or settings.num_ranks}
 
 
 def execute(texts: list[str]) -> list[Returned[Any]]:

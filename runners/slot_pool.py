@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from runners.contract import Rung, RunRecord, TrialRequest
@@ -11,7 +12,7 @@ from runners.engine_dialects.node import ranks_of
 from runners.gpu_memory import GpuMemoryGuard
 from runners.local_pool import LadderPool
 from runners.ray_nodes import RayNode
-from runners.ray_pool import Lost, Running
+from runners.ray_pool import Lost, PoolError, Running
 from runners.slot import Slot
 from runners.slot_binding import slot_environment
 from runners.slot_queue import SlotQueue
@@ -104,7 +105,8 @@ class SlotPool(LadderPool):
             return Lost(NO_SLOT)
         found = super().result(ticket.task)
         self._take_back(ticket, found)
-        self._start()
+        with suppress(PoolError):  # whoever waits next meets it; this result is good
+            self._start()
         return found
 
     def cancel(self, task: Running, timeout_s: float) -> None:
@@ -115,8 +117,10 @@ class SlotPool(LadderPool):
         elif ticket.task is None:
             self._drop(ticket)
         else:
-            super().cancel(ticket.task, timeout_s)
-            self._take_back(ticket, None)
+            try:
+                super().cancel(ticket.task, timeout_s)
+            finally:
+                self._take_back(ticket, None)
 
     def restart(self) -> None:
         """Put a new local Ray in the place of one that died; the slots of what ran there are looked at.
@@ -132,12 +136,19 @@ class SlotPool(LadderPool):
         super().restart()
 
     def _start(self) -> None:
-        for ticket, slot in self._queue.start(self._clock()):
-            assert isinstance(ticket, _Ticket)  # noqa: S101 - nobody else puts anything in
-            requests = [_placed(request, slot) for request in ticket.requests]
-            if slot.gpus:
-                ticket.guard = GpuMemoryGuard(requests[0].environment)
-            ticket.task = super().submit(requests)
+        begun = [(ticket, slot) for ticket, slot in self._queue.start(self._clock()) if isinstance(ticket, _Ticket)]
+        try:
+            for ticket, slot in begun:
+                requests = [_placed(request, slot) for request in ticket.requests]
+                if slot.gpus:
+                    ticket.guard = GpuMemoryGuard(requests[0].environment)
+                ticket.task = super().submit(requests)
+        except PoolError:  # those that Ray did not take wait on, until it is replaced
+            for ticket, _ in begun:
+                if ticket.task is None:
+                    self._queue.end(ticket, self._clock())
+                    self._queue.put(ticket, ticket.ranks, self._clock())
+            raise
 
     def _take_back(self, ticket: _Ticket, found: list[RunRecord] | Lost | None) -> None:
         if isinstance(found, list):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -119,7 +119,8 @@ def _printable_usage() -> Iterator[None]:
 
 
 def _fail(message: str, exit_code: int) -> None:
-    click.echo(f"Error: {_shown(message)}", err=True)
+    with suppress(OSError):  # a closed terminal; the code is still read
+        click.echo(f"Error: {_shown(message)}", err=True)
     sys.exit(exit_code)
 
 

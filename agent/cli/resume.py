@@ -55,7 +55,7 @@ def command(
     from agent.store.study_store import BUDGET
     from agent.study_rules import rules_of_file, store_rules
 
-    place, console = Home.find(home), make_console()
+    place, console = Home.find(home), make_console(outlives_reader=True)
     try:
         time_budget_s = seconds_of(time_budget) if time_budget else None
     except ValueError as error:
@@ -71,7 +71,7 @@ def command(
     facts, space, engine = store.manifest.facts, store.manifest.space, store.manifest.settings.engine
     if ray_address is None and not is_modelled:
         check_room(space, engine, facts, os.environ, trials_per_node)
-    if not accept_interference and ray_address is None and not is_modelled:
+    if not accept_interference and not is_modelled:
         check_parallel(place, trials_per_node, facts, ranks_of_study(space, engine))
     if budget is not None:
         spent = sum(trial.counts for trial in store.trials())

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+import sys
+from typing import IO, TYPE_CHECKING, Literal, cast
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 
-def make_console() -> Console:
-    """Return a console: coloured and alive on a terminal, plain text elsewhere and where NO_COLOR is set."""
+def make_console(*, outlives_reader: bool = False) -> Console:
+    """Return a console: coloured and alive on a terminal, plain text elsewhere and where NO_COLOR is set.
+
+    Args:
+        outlives_reader: Whether the command goes on when its terminal is closed or its reader has ended.
+    """
     from rich.console import Console
 
+    from agent.cli.outlet import Outlet
+
     colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"  # rich itself would keep bold
-    return Console(highlight=False, markup=False, emoji=False, color_system=colours)
+    file = cast("IO[str]", Outlet(sys.stdout)) if outlives_reader else None
+    return Console(file=file, highlight=False, markup=False, emoji=False, color_system=colours)
 
 
 def print_indented(console: Console, text: str, indent: int = 2) -> None:

@@ -128,7 +128,7 @@ def command(context: click.Context, /, home: str | None, spec_path: Path | None,
     from agent.studies import make_plan, start
 
     overrides = {name: value for name, value in given.items() if value not in (None, {}, ())}
-    place, console = Home.find(home), make_console()
+    place, console = Home.find(home), make_console(outlives_reader=True)
     with console.status("looking at the node and the engine"):
         plan = make_plan(load_spec(spec_path, overrides), place)
     print_plan(plan, console)

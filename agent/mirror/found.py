@@ -38,6 +38,10 @@ class FoundRun:
         _, fixed, artifacts, *_ = [*self.tags.get(schema.MIRRORED, "").split("."), "", ""]
         return fixed == run.fixed_digest, artifacts == run.artifact_digest
 
+    def has_params_of(self, run: MirroredRun) -> bool:
+        """Return whether its params are those of `run`."""
+        return self.params == run.params
+
     def has_end_of(self, run: MirroredRun) -> bool:
         """Return whether status and end are those of `run` already."""
         return self.status == run.status and (run.end_ms is None or self.end_ms == run.end_ms)
@@ -68,6 +72,53 @@ class FoundRun:
         """
         names = {point.name for point in run.metrics}
         return self.metrics <= names and launches_of(self.tags) < launches_of(run.tags)
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRun:
+    """The run of a closed trial that is written to its end: one of thousands, of which the digest is kept and no more.
+
+    A tag that it has and should not have any more is seen by the next `sync`, which reads all of MLflow's.
+    """
+
+    run_id: str
+    status: str
+    end_ms: int | None
+    digest: str
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """What is known of its tags."""
+        return {schema.MIRRORED: self.digest}
+
+    def has_part_of(self, run: MirroredRun) -> tuple[bool, bool]:
+        """Return whether the params and metrics, and whether the artifacts, are those of `run` already."""
+        _, fixed, artifacts = self.digest.split(".")
+        return fixed == run.fixed_digest, artifacts == run.artifact_digest
+
+    def has_params_of(self, run: MirroredRun) -> bool:
+        """Return whether its params are those of `run`."""
+        return self.has_part_of(run)[0]
+
+    def has_end_of(self, run: MirroredRun) -> bool:
+        """Return whether status and end are those of `run` already."""
+        return self.status == run.status and self.end_ms == run.end_ms
+
+    def is_equal_to(self, run: MirroredRun, tags: Mapping[str, str]) -> bool:
+        """Return whether nothing has to be written; the tags are part of the digest."""
+        return self.digest == run.digest and self.has_end_of(run)
+
+    def must_be_replaced_by(self, run: MirroredRun) -> bool:
+        """Return whether it holds other params or metrics: MLflow can change and remove neither."""
+        return not self.has_params_of(run)
+
+
+def kept_run(found: FoundRun) -> FoundRun | SealedRun:
+    """Return what is kept of a run while a study goes on: of a trial's that is complete, only what tells it apart."""
+    digest = found.tags.get(schema.MIRRORED, "")
+    if not found.key or found.end_ms is None or digest.count(".") != 2:
+        return found
+    return SealedRun(found.run_id, found.status, found.end_ms, digest)
 
 
 def found_run(run: Any) -> FoundRun:

@@ -16,7 +16,7 @@ from typing import Literal
 from agent.mirror import schema
 from agent.mirror.client import TrackingClient, connect, log_artifacts, log_batch, translated_errors
 from agent.mirror.files import MAX_FILE_BYTES, stage
-from agent.mirror.found import FoundRun, found_run, keep_best, written_run
+from agent.mirror.found import FoundRun, SealedRun, found_run, keep_best, kept_run, written_run
 from agent.mirror.prepared_view import TAG, prepared_view
 from agent.mirror.runs import run_of
 from agent.mirror.snapshot import MirroredRun, StudySnapshot
@@ -68,7 +68,7 @@ class MlflowMirror:
         self._experiment_id = ""
         self._study = ""
         self._parent_id = ""
-        self._runs: dict[str, FoundRun] = {}
+        self._runs: dict[str, FoundRun | SealedRun] = {}
 
     @property
     def experiment_id(self) -> str:
@@ -88,6 +88,7 @@ class MlflowMirror:
         """
         with translated_errors(self.tracking_uri):
             self._load(snapshot.study)
+            self._runs = {key: kept_run(found) for key, found in self._runs.items() if isinstance(found, FoundRun)}
             parent = self._runs.get(_STUDY_KEY)
             if parent is None:
                 self._bring(study_run_of(snapshot))
@@ -138,7 +139,8 @@ class MlflowMirror:
         """Find the study's experiment and runs; return how many duplicates were removed."""
         self._study = ""
         self._experiment_id = self._find_experiment(study)
-        self._runs, spare = keep_best(self._search(study))
+        best, spare = keep_best(self._search(study))
+        self._runs = dict(best)
         self._parent_id = self._runs[_STUDY_KEY].run_id if _STUDY_KEY in self._runs else ""
         for found in spare:
             self._client.delete_run(found.run_id)
@@ -210,7 +212,7 @@ class MlflowMirror:
             self._log(run_id, run, {}, with_fixed=True)
         self._finish(run_id, run, tags, is_ended=run.end_ms is None)
 
-    def _correct(self, run: MirroredRun, tags: dict[str, str], found: FoundRun) -> None:
+    def _correct(self, run: MirroredRun, tags: dict[str, str], found: FoundRun | SealedRun) -> None:
         has_fixed, has_artifacts = found.has_part_of(run)
         for name in found.tags:
             if schema.is_owned_tag(name) and name not in tags:
@@ -218,7 +220,7 @@ class MlflowMirror:
         if not has_artifacts:
             self._upload(found.run_id, run)
         changed = {name: value for name, value in tags.items() if found.tags.get(name) != value}
-        self._log(found.run_id, run, changed, with_fixed=not has_fixed or found.params != run.params)
+        self._log(found.run_id, run, changed, with_fixed=not (has_fixed and found.has_params_of(run)))
         self._finish(found.run_id, run, tags, is_ended=found.has_end_of(run))
 
     def _upload(self, run_id: str, run: MirroredRun) -> None:
@@ -241,7 +243,7 @@ class MlflowMirror:
             self._client.set_terminated(run_id, status=run.status, end_time=run.end_ms)
         elif not is_ended:
             self._client.update_run(run_id, status="RUNNING")
-        self._runs[run.key] = written_run(run_id, run, {**tags, schema.MIRRORED: run.digest})
+        self._runs[run.key] = kept_run(written_run(run_id, run, {**tags, schema.MIRRORED: run.digest}))
         if run.key == _STUDY_KEY:
             self._parent_id = run_id
 

@@ -272,9 +272,9 @@ class StudyStore:
         return self._remember(self._with_verdict(trial))
 
     def _remember(self, trial: Trial) -> Trial:
-        self._trials[trial.study][trial.number] = compact(trial)
+        kept = self._trials[trial.study][trial.number] = compact(trial, as_it_is={"facts"})
         self.version += 1
-        return trial
+        return kept
 
 
 def _mapping(value: object) -> Mapping[str, object]:

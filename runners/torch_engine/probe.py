@@ -80,6 +80,11 @@ class Probe:
             self._ranks = ProbeRanks(self.request.resolve(), self.request.env, self.request.log)
         return self._ranks
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it needs no import that is still to come."""
+        return not self.request.packages or (self._ranks is not None and self._ranks.are_ready)
+
     def run(self) -> dict[str, Any]:
         """Run the probe to its end and return its result line; never raises for what the backend did."""
         request, started = self.request, time.monotonic()
@@ -138,8 +143,8 @@ def _result(
 def serve_probes(lines: Iterable[str], results: Path, ahead: int | None = None) -> None:
     """Run the request of each line and append its result, durably, before the next one starts.
 
-    Those that call an engine's package come last, and their ranks import it meanwhile. Requests that have a result
-    already are left out.
+    Those that call an engine's package wait until their ranks have imported it, while others run; otherwise the order
+    is that of the lines. Requests that have a result already are left out.
 
     Args:
         ahead: How many probes may import at the same time, ahead of their turn; by default as many as a quarter of the
@@ -150,11 +155,13 @@ def serve_probes(lines: Iterable[str], results: Path, ahead: int | None = None) 
     requests = [ProbeRequest.from_line(line) for line in lines if line.strip()]
     answered = _answered(results)
     probes = [Probe(request) for request in requests if request.id not in answered]
-    probes.sort(key=lambda each: bool(each.request.packages))
+    left = list(probes)
     try:
         with results.open("a") as file:
-            for position, probe in enumerate(probes):
-                _begin_ahead(probes[position + 1 :], ahead)
+            while left:
+                _begin_ahead(left, ahead)
+                probe = next((each for each in left if each.is_ready), left[0])
+                left.remove(probe)
                 file.write(json.dumps(probe.run()) + "\n")
                 file.flush()
                 os.fsync(file.fileno())

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import time
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 from .launcher import RankExit, RankGroup
@@ -31,6 +32,8 @@ class ProbeRanks:
         self._is_open = True
         self._word, self._told = os.pipe()
         self._answer, self._answering = os.pipe()
+        self._imported, self._importing = os.pipe()
+        self._still_importing = plan.tp if plan.packages else 0
         self._group = RankGroup()
         log.write_bytes(b"")
         try:
@@ -42,6 +45,15 @@ class ProbeRanks:
         finally:
             os.close(self._word)
             os.close(self._answering)
+            os.close(self._importing)
+
+    @property
+    def are_ready(self) -> bool:
+        """Whether every rank has imported what it needs (or is gone), so that a word finds it at work at once."""
+        while self._still_importing > 0 and select.select([self._imported], [], [], 0)[0]:
+            arrived = len(os.read(self._imported, self._still_importing))
+            self._still_importing = self._still_importing - arrived if arrived else 0
+        return self._still_importing == 0
 
     def run(self, timeout_s: float) -> tuple[list[RankExit] | None, bytes]:
         """Let them probe; return how they ended (None when the time was up), and what rank 0 found, as JSON."""
@@ -62,13 +74,15 @@ class ProbeRanks:
             os.close(self._answer)
             self._answer = -1
         if self._is_open:
+            os.close(self._imported)
             self._rendezvous.close()
             self._is_open = False
 
     def _close_told(self, word: bytes = b"") -> None:
         if self._told >= 0:
             try:
-                os.write(self._told, word)
+                with suppress(BrokenPipeError):  # all of them died while they imported, which their exits say
+                    os.write(self._told, word)
             finally:
                 os.close(self._told)
                 self._told = -1
@@ -79,6 +93,8 @@ class ProbeRanks:
         os.environ.update(self._environment)
         redirect_output(self._log)
         import_packages(self._plan.packages)
+        os.write(self._importing, b".")
+        os.close(self._importing)
         if os.read(self._word, 1):
             log = PhaseLog(rank, time.monotonic())
             run_probe_rank(self._plan, self._rendezvous, rank, log, self._answering)

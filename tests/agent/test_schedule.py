@@ -123,6 +123,24 @@ def test_speculation_pays_where_and_only_where_it_serves_more() -> None:
         assert each.break_even.pays == (each.drafted > 0)
 
 
+@pytest.mark.parametrize(("waiting", "says_so"), [(1.0, False), (0.5, True)])
+def test_passes_and_rates_that_disagree_are_said_to(waiting: float, says_so: bool) -> None:
+    """Rates hold what passes do not: prefill, and what lies between passes."""
+    trials = [launch(0, 0), launch(1, 2)]
+    record = trials[1].record
+    assert record is not None and record.measurement is not None
+    levels = tuple(
+        each.model_copy(update={"output_tok_per_s": each.output_tok_per_s * waiting})
+        for each in record.measurement.levels
+    )
+    slower = record.model_copy(update={"measurement": Measurement(levels=levels)})
+    found = schedule([trials[0], trials[1].model_copy(update={"record": slower})])
+    assert found is not None
+    alone, crowd = schedule_lines(found)
+    assert ("passes alone say the opposite" in alone) == says_so  # 2.3 tokens in 1.3 passes, then half of it
+    assert "passes alone" not in crowd
+
+
 def test_without_repeats_no_interval_is_claimed() -> None:
     """A length that was launched once is in the table, and its interval is unknown."""
     found = schedule([launch(0, 0), launch(1, 2)])

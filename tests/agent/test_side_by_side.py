@@ -10,18 +10,20 @@ import subprocess
 import sys
 from collections import defaultdict
 from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from agent.campaign import Campaign
-from agent.errors import UsageError
+from agent.errors import NodeUnusableError, UsageError
 from agent.home import Home
 from agent.interruption import Interruption
 from agent.recovery import own_lease
-from agent.side_by_side import check_room, pool_of, ranks_of_study
+from agent.side_by_side import check_room, gpus_held, pool_of, ranks_of_study
 from agent.store.opening import open_storage
 from agent.store.study_store import BUDGET, StudyStore
+from agent.store.trial import Trial
 from runners import EngineSettings, Exit, Leftovers, Measurement, Phase, RunRecord
 from runners.cookies import COOKIE_VARIABLE
 from runners.processes import all_pids, read_bytes
@@ -144,24 +146,28 @@ def test_two_trials_of_the_torch_engine_run_side_by_side_each_on_its_cores(tmp_p
         str(home),
     ]
     seen: dict[str, set[str]] = defaultdict(set)
-    together = set[frozenset[str]]()
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as agent:
         try:
             while agent.poll() is None:  # pytest ends a test that hangs
-                _look(home, seen, together)
+                _look(home, seen)
                 with suppress(subprocess.TimeoutExpired):
                     agent.wait(0.2)
         finally:
             agent.terminate()
         assert agent.returncode == 0, agent.stderr.read() if agent.stderr else ""
     assert seen and all(len(cores) == 1 for cores in seen.values()), "every rank of a launch has the same cores"
-    assert together, "at some moment two launches ran"
-    for one, other in (tuple(pair) for pair in together if len(pair) == 2):
-        assert not seen[one] & seen[other]
     url = Home(home).storage_url
     store = StudyStore(open_storage(url), url, "torch")
     slots = [trial.record.slot for trial in store.trials() if trial.record is not None]
     assert len(slots) == BUDGET_OF_STUDY and all(slot is not None and slot.cores for slot in slots)
+    launches = [trial for trial in store.trials() if trial.record is not None]
+    pairs = [pair for pair in itertools.combinations(launches, 2) if _ran_together(*pair)]
+    assert pairs, "at some moment two launches ran"
+    for one, other in pairs:
+        assert one.record is not None and other.record is not None
+        assert one.record.slot is not None and other.record.slot is not None
+        assert not set(one.record.slot.cores) & set(other.record.slot.cores)
+        assert not seen[one.cookie] & seen[other.cookie]
     asked = [sys.executable, "-m", "agent", "explain", "#0", "--json", "--home", str(home)]
     told = json.loads(subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
     assert slots[0] is not None and told["slot"] == slots[0].words()
@@ -169,9 +175,19 @@ def test_two_trials_of_the_torch_engine_run_side_by_side_each_on_its_cores(tmp_p
         assert not set(one_slot.cores) & set(other_slot.cores)
 
 
-def _look(home: Path, seen: dict[str, set[str]], together: set[frozenset[str]]) -> None:
-    """Note which cores the engines of this study may use, and which of them run at this moment."""
-    now = set[str]()
+def _ran_together(one: Trial, other: Trial) -> bool:
+    """Whether the launches of two closed trials overlapped."""
+    (first, second) = sorted((_span(one), _span(other)))
+    return second[0] < first[1]
+
+
+def _span(trial: Trial) -> tuple[datetime, datetime]:
+    assert trial.record is not None and trial.closed_at is not None
+    return trial.closed_at - timedelta(seconds=trial.record.wall_s), trial.closed_at
+
+
+def _look(home: Path, seen: dict[str, set[str]]) -> None:
+    """Note which cores the engines of this study may use at this moment."""
     for pid in all_pids():
         if b"runners.torch_engine" not in (read_bytes(f"/proc/{pid}/cmdline") or b""):
             continue
@@ -180,6 +196,21 @@ def _look(home: Path, seen: dict[str, set[str]], together: set[frozenset[str]]) 
         cookie = re.search(rf"{COOKIE_VARIABLE}=(\w+)", text)
         if cookie and line and str(home) in (read_bytes(f"/proc/{pid}/cmdline") or b"").decode():
             seen[cookie[1]].add(line[1].decode())
-            now.add(cookie[1])
-    if len(now) > 1:
-        together.add(frozenset(now))
+
+
+def test_an_agent_keeps_the_others_off_the_gpus_that_its_trials_may_get() -> None:
+    facts = {"gpu_count": 2, "gpu_uuids": [f"GPU-{os.getpid()}-{gpu}" for gpu in range(2)], "numa_cpus": {"0": "0-3"}}
+    settings = EngineSettings(engine="torch", device="cuda", num_ranks=1)
+    with gpus_held(settings, facts, {}):
+        with (
+            pytest.raises(NodeUnusableError, match="GPU 1 is held by another agent"),
+            gpus_held(settings, facts, {"CUDA_VISIBLE_DEVICES": "1"}),
+        ):
+            pass
+        with gpus_held(settings.model_copy(update={"device": "cpu"}), facts, {}):  # cores are nobody's
+            pass
+    with (
+        gpus_held(settings, facts, {"CUDA_VISIBLE_DEVICES": "0"}),
+        gpus_held(settings, facts, {"CUDA_VISIBLE_DEVICES": facts["gpu_uuids"][1]}),
+    ):
+        pass

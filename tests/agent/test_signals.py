@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from rich.console import Console
 
-from agent.session import signals
+from agent.process_end import signals
 
 
 @pytest.fixture(autouse=True)

@@ -40,7 +40,8 @@ def test_agents_of_a_team_share_a_database_a_tracker_and_a_cluster_and_nothing_e
     """Each study is whole, nobody's trials are in another's, and a study that is being run is refused to others."""
     hold = tmp_path / "hold"
     hold.touch()
-    shared = ("--storage", postgres_url, "--ray-address", cluster.address, "--trials-per-node", "2")
+    together = ("--trials-per-node", "2", "--accept-interference")
+    shared = ("--storage", postgres_url, "--ray-address", cluster.address, *together)
 
     def search(name: str, *engine: str, seed: int) -> Search:
         words = ("--name", name, "--budget", str(BUDGET), "--seed", str(seed), *engine, *shared)

@@ -1,10 +1,12 @@
 """What the ladder saves on modelled nodes: regret after 40 launches and node time to 5 % regret, with and without it.
 
     python -m tests.benchmarks.ladder --seeds 3
+    python -m tests.benchmarks.ladder --seeds 3 --budget 160
     python -m tests.benchmarks.ladder --nodes h200-x2-sglang generated-small-1 --seeds 2 --processes 1
 
 The same nodes, seeds and budget for: all rungs; without dummy launches (probe and full); and launches alone. Node time
-is modelled and counts every rung. Regret is the share of the true best objective that the declared best misses.
+is modelled and counts every rung; a study that never gets there is censored at its end.
+Regret is the share of the true best objective that the declared best misses.
 """
 
 from __future__ import annotations
@@ -82,29 +84,30 @@ def main() -> None:
     parser.add_argument("--generated", help="seeds of generated nodes beside them, FIRST:LAST")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--budget", type=int, default=BUDGET, help="launches; more of them show when 5 %% are reached")
     given = parser.parse_args()
     names = list(shipped_nodes()) if given.nodes is None else given.nodes
     if given.generated:
         first, _, last = given.generated.partition(":")
         names += [str(seed) for seed in range(int(first), int(last))]
-    jobs = [(name, seed, way) for seed in range(given.seeds) for name in names for way in WAYS]
+    jobs = [(name, seed, way, given.budget) for seed in range(given.seeds) for name in names for way in WAYS]
     runs: list[Run] = []
     with Pool(given.processes) as pool:
         for each in pool.imap_unordered(run, jobs, chunksize=1):
             runs.append(each)
             print(f"# {each}", flush=True)
-    print(f"\n{len(names)} nodes x {given.seeds} seeds, {BUDGET} launches, modelled; medians\n")
+    print(f"\n{len(names)} nodes x {given.seeds} seeds, {given.budget} launches, modelled; medians\n")
     print(table(runs))
     print(ratios(runs))
 
 
-def run(job: tuple[str, int, str]) -> Run:
+def run(job: tuple[str, int, str, int]) -> Run:
     """Run one study."""
-    name, seed, way = job
+    name, seed, way, budget = job
     node = generate(int(name)) if name.isdigit() else load_node(name)
     top = best(node)
     assert top is not None, f"nothing works on {name}"
-    study = LadderStudy(node=node, budget=BUDGET, seed=seed, way=way)
+    study = LadderStudy(node=node, budget=budget, seed=seed, way=way)
     study.run()
     trials = [*study.trials, *study.probes]
     arm, costs = summarise(study.history(), "study").best, costs_of(trials)
@@ -164,14 +167,22 @@ def ratios(runs: Sequence[Run]) -> str:
         pairs = [(ways[way], ways[WAYS[-1]]) for ways in found.values()]
         mean = [statistics.fmean(side) for side in zip(*((a.regret, b.regret) for a, b in pairs), strict=True)]
         middle = [statistics.median(side) for side in zip(*((a.hours_to, b.hours_to) for a, b in pairs), strict=True)]
+        least, most = (statistics.median(ends) for ends in zip(*(_times_as_long(a, b) for a, b in pairs), strict=True))
         reached = [sum(not math.isinf(each.hours_to) for each in side) for side in zip(*pairs, strict=True)]
         both = [a.hours_to / b.hours_to for a, b in pairs if not math.isinf(a.hours_to + b.hours_to)]
         lines.append(
             f"{way} against launches only: mean regret {mean[0]:.1%} / {mean[1]:.1%} = {mean[0] / mean[1]:.2f}; "
             f"hours to 5 % {_hours(middle[0])} / {_hours(middle[1])} (reached by {reached[0]} / {reached[1]} of "
-            f"{len(pairs)}; where both did, {statistics.median(both) if both else math.nan:.2f} times as long)"
+            f"{len(pairs)}; where both did, {statistics.median(both) if both else math.nan:.2f} times as long; "
+            f"censored at the study's end, {least:.2f} to {most:.2f} times as long)"
         )
     return "\n".join(lines)
+
+
+def _times_as_long(a: Run, b: Run) -> tuple[float, float]:
+    """Bounds of the ratio of both times to `REACHED`: what a study never reached takes longer than it ran."""
+    least = [min(each.hours_to, each.hours) for each in (a, b)]
+    return least[0] / b.hours_to, a.hours_to / least[1]
 
 
 def _hours(hours: float) -> str:

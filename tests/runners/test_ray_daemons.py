@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.ray_daemons import StartWatch, start_watched
+from runners.ray_daemons import LifeWatch, StartWatch, start_watched
 from tests.support.waiting import wait_until
 
 
@@ -66,7 +66,7 @@ def test_a_start_that_hangs_is_ended(tmp_path: Path) -> None:
 
     with start_watched(end, grace_s=0.0, watch=seen_to_die(tmp_path, StartWatch())):
         assert lost.wait(20.0)
-    assert told == ["GCS"]
+    assert told == ["GCS died while Ray was starting"]
 
 
 def test_a_start_that_fails_by_itself_says_more_than_that_a_daemon_died(tmp_path: Path) -> None:
@@ -81,4 +81,31 @@ def test_a_start_that_fails_by_itself_says_more_than_that_a_daemon_died(tmp_path
 
     with start_watched(told.append, grace_s=600.0, watch=seen_to_die(tmp_path, Noticing())):
         assert noticed.wait(20.0)
+    assert told == []
+
+
+def test_a_ray_that_hangs_since_it_died_ends_the_process() -> None:
+    """Whatever call of it hangs: the one that stops it, too."""
+    lost, told = threading.Event(), list[str]()
+
+    def end(what: str) -> None:
+        told.append(what)
+        lost.set()
+
+    watch = LifeWatch(lambda: "GCS", end, hang_s=0.0, look_s=0.001)
+    assert lost.wait(20.0)
+    watch.close()
+    assert told == ["GCS died, and Ray hangs since"]
+
+
+def test_a_ray_that_is_stopped_after_it_died_ends_nothing() -> None:
+    noticed, told = threading.Event(), list[str]()
+
+    def dead() -> str:
+        noticed.set()
+        return "raylet"
+
+    watch = LifeWatch(dead, told.append, hang_s=600.0, look_s=0.001)
+    assert noticed.wait(20.0)
+    watch.close()
     assert told == []

@@ -62,6 +62,13 @@ def test_what_a_signal_does_is_what_it_did_before_ray_came_up(handlers: dict[int
     assert {number: signal.getsignal(number) for number in handlers} == handlers
 
 
+def test_an_exception_that_nobody_catches_is_told_without_asking_ray(pool: RayPool) -> None:
+    """Ray's own way asks a GCS that may be dead, and ends the process with exit code 1 and without a word."""
+    from ray._private.worker import custom_excepthook
+
+    assert sys.excepthook is not custom_excepthook
+
+
 def test_a_batch_comes_back_in_the_order_of_its_requests(pool: RayPool, tmp_path: Path) -> None:
     """Records are matched to trials by position."""
     requests = [request_for(SYNTHETIC, tmp_path, number) for number in range(3)]

@@ -12,7 +12,7 @@ import pytest
 from runners import EngineSettings, Exit, Leftovers, Phase, Rung, RunRecord, TrialRequest, Workload, slot_pool
 from runners.cookies import COOKIE_VARIABLE, find_processes
 from runners.node_layout import core_layout, gpu_layout
-from runners.ray_pool import Lost, RayPool, Running
+from runners.ray_pool import Lost, PoolError, RayPool, Running
 from runners.slot_pool import NO_SLOT, SlotPool
 from runners.slot_queue import SlotQueue
 from runners.slots import NodeSlots
@@ -217,3 +217,28 @@ def test_gpus_whose_memory_does_not_come_back_are_given_to_nobody(
         pool.submit([request_of(f"{number}", 1)])
     assert tasks.slots() == [(0, 1), (2,), (3,)]
     assert set(pool._queue.slots.lost.values()) == {"2.0 GiB of GPU memory"}
+
+
+@pytest.mark.parametrize("end", ["cancel", "restart"])
+def test_what_ray_does_not_take_keeps_no_slot(tasks: Tasks, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    """Its trial is closed by whoever handed it in, and the slot is there for the next one."""
+    pool = pool_of_cores(1)
+    first, second = (pool.submit([request_of(f"{number}")]) for number in range(2))
+    tasks.end(0)
+    with monkeypatch.context() as patch:
+        patch.setattr(RayPool, "submit", refusing)
+        assert pool.result(first) == [record()]
+        with pytest.raises(PoolError, match="Ray failed"):
+            pool.wait([second], 0.0)
+    if end == "cancel":
+        pool.cancel(second, 0.0)
+    else:
+        pool.restart()
+    assert pool.has_room(0, 1)
+    pool.submit([request_of("2")])
+    assert tasks.slots() == [(0,), (0,)]
+
+
+def refusing(*_: object) -> Running:
+    """Take nothing."""
+    raise PoolError("Ray failed to take a trial: Socket closed")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runners import EngineSettings, Phase, Rung, RunRecord, Workload
-from runners.ray_pool import _resources
+from runners.ray_nodes import resources_of
 from runners.registry import make_runner
 from runners.replay import answer
 from runners.replay_runner import ReplayRunner
@@ -150,4 +150,4 @@ def test_everything_says_that_it_is_modelled(tmp_path: Path) -> None:
 
 def test_a_modelled_launch_asks_ray_for_no_gpu(tmp_path: Path) -> None:
     request = request_for(BASE, tmp_path, node_model="node.yaml")
-    assert _resources(request.settings) == {"num_cpus": 1}
+    assert resources_of(request.settings) == {"num_cpus": 1}

@@ -1,0 +1,55 @@
+"""Ranks that are forked ahead of their turn: they say when they have imported what they need, and wait for a word."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[3]
+LIVE = """
+import json, sys
+from pathlib import Path
+from runners.torch_engine.probe_plan import ProbePlan
+from runners.torch_engine.probe_ranks import ProbeRanks
+levels = [[{"op": "all_reduce", "numel": 64, "count": 1}]]
+chain = ["sglang.custom_v2", "gloo"]
+graphs = {"has_graphs": False, "is_graph_served": False}
+plan = ProbePlan.of_json({"device": "cpu", "tp": 2, "chain": chain, "levels": levels, "width": 64, **graphs})
+ranks = ProbeRanks(plan, {}, Path(sys.argv[1]))
+try:
+    print("ready", ranks.are_ready, flush=True)
+    Path(sys.argv[2]).write_text("go on")
+    while not ranks.are_ready:
+        pass
+    print("ready", ranks.are_ready, flush=True)
+    exits, answer = ranks.run(60)
+    print("ended", [each.exit_code for each in exits], bool(answer), flush=True)
+finally:
+    ranks.end()
+"""
+
+
+@pytest.mark.parametrize("package", ["waits", "dies"])
+def test_ranks_are_ready_once_they_have_imported_or_are_gone(tmp_path: Path, package: str) -> None:
+    go_on = tmp_path / "go-on"
+    folder = tmp_path / "site" / "sglang" / "srt" / "distributed" / "device_communicators"
+    folder.mkdir(parents=True)
+    waits = f"import pathlib\nwhile not pathlib.Path({str(go_on)!r}).exists():\n    pass\n"
+    (folder / "custom_all_reduce_v2.py").write_text(waits + ("import os\nos._exit(3)\n" if package == "dies" else ""))
+    for parent in folder.relative_to(tmp_path / "site").parents[:-1]:
+        (tmp_path / "site" / parent / "__init__.py").touch()
+    (folder / "__init__.py").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", LIVE, str(tmp_path / "log"), str(go_on)],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": f"{REPOSITORY}:{tmp_path / 'site'}", "PATH": ""},
+        timeout=120,
+        check=False,
+    )
+    before, after, ended = done.stdout.splitlines() or pytest.fail(done.stderr)
+    assert (before, after) == ("ready False", "ready True")
+    assert ended in (("ended [3] False", "ended [3, 3] False") if package == "dies" else ("ended [0, 0] True",))
