@@ -33,7 +33,9 @@ BELIEVED = 0.98
 UNNAMED = 0.3
 """How likely a failure that looks the same, but does not name a parameter as the other one does, has another cause."""
 MOST_CHANCE = 0.02
-"""Odds of chance up to which failures count as real."""
+"""Odds of chance up to which failures count as real, by their number alone."""
+MOST_ODDS = 0.01
+"""The same by all that was seen of them, where their message names nothing, up to which a cause is believed."""
 
 
 def learn(
@@ -219,7 +221,7 @@ class Lesson:
         """Return whether a cause is far likelier than the others and than chance."""
         if best.share < BELIEVED or not self._is_enough(failed, self._covered(failed, best.numbers), best.support):
             return False
-        return self._odds(failed, best, unexplained) <= MOST_CHANCE
+        return self._odds(failed, best, unexplained) <= (MOST_CHANCE if failed.blames else MOST_ODDS)
 
     def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
         """One failure alone confirms nothing: its message may name only a part of the cause."""

@@ -12,27 +12,24 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from agent.deadends.dead_end import DeadEnd
-from agent.deadends.evidence import RUNG_ORDER, Evidence
+from agent.deadends.evidence import Evidence
 from agent.deadends.implied import Weighed
-from runners import Rung
 from search_spaces import Comparison, Condition, Scalar
 
 
-def folded(found: Sequence[Weighed], strikes: Sequence[DeadEnd], rung: Rung, evidence: Evidence) -> list[Weighed]:
-    """Return the causes without those that a shorter one differs from only in what is dead at the rung, or never runs.
+def folded(found: Sequence[Weighed], strikes: Sequence[DeadEnd], evidence: Evidence) -> list[Weighed]:
+    """Return the causes without those that a shorter one differs from only in what is dead, or never runs.
 
     Args:
         found: Possible causes of a failure.
-        strikes: Confirmed dead ends.
-        rung: Where it failed.
+        strikes: Confirmed dead ends, of any rung: what would die as a launch is not probed either.
         evidence: What the study saw.
     """
-    dead = [each for each in strikes if RUNG_ORDER[each.rung] <= RUNG_ORDER[rung]]
     weights = {frozenset(numbers): weight for weight, numbers, _ in found}
     for mine in sorted(weights, key=len, reverse=True):
         for number in sorted(mine):
             rest = mine - {number}
-            if rest in weights and _is_dead_without(rest, number, dead, evidence):
+            if rest in weights and _is_dead_without(rest, number, strikes, evidence):
                 weights[rest] += weights.pop(mine)
                 break
     kept = ((weights.get(frozenset(numbers)), numbers, support) for _, numbers, support in found)

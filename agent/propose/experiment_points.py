@@ -21,20 +21,22 @@ from search_spaces.condition import is_number
 
 CONTEXTS = 8
 """Working assignments that are tried as the other half of an experiment: those that differ most from the failure."""
-MOST_CONTEXTS = 40
+MOST_CONTEXTS = 24
 """Working assignments among which they are looked for."""
 MOST_CAUSES = 12
 """Causes that are tried on their own."""
 
 
-def candidates(history: History, suspicion: Suspicion, rung: Rung) -> Iterator[Assignment]:
+def candidates(
+    history: History, suspicion: Suspicion, rung: Rung, num_contexts: int = CONTEXTS
+) -> Iterator[Assignment]:
     """Yield assignments worth a look at a rung, not in normal form and some of them more than once."""
     failed, causes = suspicion.failed.seen.assignment, likely_causes(suspicion)
     known_to_work = _known_to_work(history, rung)
     contexts = _contexts(history, suspicion, causes, rung)
     if causes:
         contexts = _alive_first(history, contexts, _values(causes[0], failed))
-    for context in contexts[:CONTEXTS]:
+    for context in contexts[:num_contexts]:
         names: set[str] = set()
         for rank, cause in enumerate(causes):
             known, names = names, names | {condition.parameter for condition in cause.conditions}
@@ -49,7 +51,7 @@ def candidates(history: History, suspicion: Suspicion, rung: Rung) -> Iterator[A
             yield from _other_thresholds(history, causes[0], elsewhere)
             yield from _without_company(history, causes, {**context, **_values(causes[0], failed)})
     if len(causes) == 1:  # clear what it is: left to see it fail once more, wherever that is possible
-        yield from ({**context, **_values(causes[0], failed)} for context in contexts[CONTEXTS:])
+        yield from ({**context, **_values(causes[0], failed)} for context in contexts[num_contexts:])
 
 
 def _values(cause: Explanation, failed: Assignment) -> Assignment:

@@ -36,6 +36,8 @@ LEAST_AT_PROBE = 0.3
 """Share of the causes that a probe can see from which it is asked first."""
 LEAST_WORTH = 0.1
 """Expected information, in bits, below which an experiment is not run."""
+NEARLY_CLEAR = 0.5
+"""Share of the likeliest cause from which an experiment is worth a longer search."""
 
 
 def at_probe_rung(history: History) -> tuple[Work, ...]:
@@ -147,11 +149,21 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
 
 
 def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation) -> Work | None:
+    """Return the launch worth most; where the cause is nearly clear, it is looked for in more contexts."""
+    found = _best_of(history, suspicion, rung, expectation, experiment_points.CONTEXTS)
+    if found is None and suspicion.best.share >= NEARLY_CLEAR:
+        found = _best_of(history, suspicion, rung, expectation, experiment_points.MOST_CONTEXTS)
+    return found
+
+
+def _best_of(
+    history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation, num_contexts: int
+) -> Work | None:
     about, kind = suspicion.failed.failure.reason.value, Kind.CONFIRM if rung is Rung.FULL else Kind.PROBE
     vain = _num_in_vain(history, suspicion)
-    kept, key = _kept_rankings(history), (suspicion.failed.seen.label, rung, vain)
+    kept, key = _kept_rankings(history), (suspicion.failed.seen.label, rung, vain, num_contexts)
     if key not in kept:
-        kept[key] = _ranked(history, suspicion, rung, expectation, vain)
+        kept[key] = _ranked(history, suspicion, rung, expectation, vain, num_contexts)
     for point in kept[key]:
         work = history.admit(point, kind, _stage(suspicion), base=history.base, about=about, rung=rung)
         if work is not None and work.resolved == point:
@@ -159,23 +171,28 @@ def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expec
     return None
 
 
-Rankings = dict[tuple[str, Rung, int], list[Assignment]]
-"""Label of a failure, rung, and experiments on it in vain → what is worth a look, most first."""
+Rankings = dict[tuple[str, Rung, int, int], list[Assignment]]
+"""Label of a failure, rung, experiments on it in vain, contexts → what is worth a look, most first."""
 
 
 def _kept_rankings(history: History) -> Rankings:
-    """Return the rankings that hold as long as the same is suspected and nothing more has worked at any rung."""
+    """Return the rankings that hold as long as the same is suspected and dead and nothing more worked at any rung."""
     worked = (next(reversed(history.working_at(rung)), "") for rung in Rung)
-    of = (*history.atlas.suspicions, *(len(history.working_at(rung)) for rung in Rung), *worked)
+    of = (
+        *history.atlas.suspicions,
+        *history.atlas.confirmed,
+        *(len(history.working_at(rung)) for rung in Rung),
+        *worked,
+    )
     rankings: Rankings = history.memo.derived("experiments", of, dict)
     return rankings
 
 
 def _ranked(
-    history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation, vain: int
+    history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation, vain: int, num_contexts: int
 ) -> list[Assignment]:
     ranked: dict[str, tuple[float, int, Assignment]] = {}
-    for order, candidate in enumerate(experiment_points.candidates(history, suspicion, rung)):
+    for order, candidate in enumerate(experiment_points.candidates(history, suspicion, rung, num_contexts)):
         point = history.space.normalise(candidate, history.facts)
         key = str(point)
         if key not in ranked:

@@ -72,11 +72,12 @@ def _build(
     raise NotProbedError("; ".join(notes))
 
 
-_OF_THE_ENGINE = re.compile(r"(?i)\b(?:group|parallel state|environment) is not initiali[sz]ed")
+_OF_THE_ENGINE = re.compile(r"(?i)\b(?:(?:group|parallel state|environment) is not initiali[sz]ed|args? (?:is|are) not set)")
 
 
 def needs_the_engine(error: Exception) -> bool:
-    """Whether a class only missed what its engine makes before it (SGLang 0.5.16: "world group is not initialized").
+    """Whether a class only missed what its engine makes before it (SGLang 0.5.16: "world group is not initialized",
+    and of its symmetric memory "Global server args is not set yet!").
 
     That says nothing about whether the engine itself can use it.
     """

@@ -104,7 +104,9 @@ def measure(node: NodeModel, tally: Tally) -> None:
             tally.notes.append(f"{node.name}: not true: {found} ({found.reason.value}): {problem}")
         elif name is None:
             tally.notes.append(f"{node.name}: not minimal: {found} ({found.reason.value})")
-        tally.flaky_confirmed += any(f.is_flaky and is_equal(node, found, f) for f in node.file.failures)
+        tally.flaky_confirmed += name is None and any(
+            f.is_flaky and is_equal(node, found, f) for f in node.file.failures
+        )
     tally.hit += len(hit)
     tally.found += len(hit & set(equal))
     for name in sorted(hit - set(equal)):

@@ -45,7 +45,14 @@ def at_eight(outcome: Outcome) -> list[Row]:
     """Return launches with the largest graph: as many as it takes to believe that they fail."""
     return [
         row(outcome, backend, draft, 8, expert)
-        for backend, draft, expert in (("a", 1, False), ("b", 2, True), ("c", 3, False), ("d", 0, True), ("a", 2, True))
+        for backend, draft, expert in (
+            ("a", 1, False),
+            ("b", 2, True),
+            ("c", 3, False),
+            ("d", 0, True),
+            ("a", 2, True),
+            ("d", 3, False),
+        )
     ]
 
 

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from agent.deadends.charter import chart
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import Evidence
 from agent.deadends.strikes import folded
+from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import REASONS, Reason
-from runners import Rung
+from agent.store.trial import Kind
+from runners import Phase, Rung
 from search_spaces import Comparison, Condition, Conjunction, Scalar
-from tests.support.planted import FACTS, small_space
+from tests.support.limits import PASSED, Row, row
+from tests.support.planted import FACTS, Planted, small_space
+from tests.support.strategies import numbered
 
 SPACE = small_space()
 DRAFT_3 = Condition(parameter="draft", value=3)
 EXPERT, NO_EXPERT = (Condition(parameter="expert", value=value) for value in (True, False))
+
+
+def outcome(reason: Reason, phase: Phase, *blames: str) -> Outcome:
+    """Return a failure in a phase, with these blames."""
+    failure = Planted((), reason).failure.model_copy(update={"blames": blames, "phase": phase})
+    return Outcome(kind=OutcomeKind.FAILED, failure=failure)
+
+
+def probe(found: Outcome, backend: str, draft: int, graph: int, expert: bool) -> Row:
+    """Return a probe and its outcome."""
+    return row(found, backend, draft, graph, expert)[0], Rung.PROBE, found
 
 
 def dead(*conditions: Condition) -> DeadEnd:
@@ -43,7 +59,7 @@ def left(strikes: list[DeadEnd], evidence: Evidence | None = None) -> list[tuple
     number = {str(each): each for each in (DRAFT_3, EXPERT)}
     numbers = {name: _number(evidence, each.parameter, each.value) for name, each in number.items()}
     short, long = (numbers[str(DRAFT_3)],), (numbers[str(DRAFT_3)], numbers[str(EXPERT)])
-    found = folded([(0.9, short, 2), (0.1, long, 2)], strikes, Rung.FULL, evidence)
+    found = folded([(0.9, short, 2), (0.1, long, 2)], strikes, evidence)
     return [tuple(str(evidence.lexicon.condition(each)) for each in conditions) for _, conditions, _ in found]
 
 
@@ -88,9 +104,17 @@ def test_a_value_that_the_engine_always_replaces_needs_no_dead_end() -> None:
     assert left(conjunctions("a", "b", "c"), evidence) == SHORT
 
 
-def test_dead_ends_of_a_dearer_rung_strike_too_late() -> None:
-    """What only a launch shows is in no probe's way."""
-    evidence = Evidence(SPACE, FACTS)
-    draft, expert = (_number(evidence, each.parameter, each.value) for each in (DRAFT_3, EXPERT))
-    found = folded([(0.9, (draft,), 2), (0.1, (draft, expert), 2)], [dead(NO_EXPERT)], Rung.PROBE, evidence)
-    assert len(found) == 2
+def test_a_probe_is_not_run_where_a_launch_would_die() -> None:
+    """So a failure that a probe shows is told apart from nothing there: one more experiment would never come."""
+    early = outcome(Reason.TOPOLOGY_UNSUPPORTED, Phase.SPAWN, "backend", "expert")
+    passed = [probe(PASSED, "a", draft, graph, expert) for draft, graph, expert in ((0, 0, True), (1, 8, False))]
+    dead = [row(early, "b", draft, graph, True) for draft, graph in ((0, 0), (1, 8), (2, 1))]
+    by_probe = outcome(Reason.CUDA_GRAPH_INCOMPATIBLE, Phase.WARMUP)
+    fails = [probe(by_probe, "b", draft, graph, False) for draft, graph in ((0, 0), (1, 2), (2, 8), (3, 1))]
+    trials = numbered([*passed, *dead, *fails, row(by_probe, "b", 3, 0, False), row(PASSED, "a", 0, 0, True)])
+    launches = [trial for trial in trials if trial.work.kind is not Kind.PROBE]
+    found = chart(launches, [trial for trial in trials if trial.work.kind is Kind.PROBE], SPACE, FACTS).confirmed
+    assert {(str(each), each.rung) for each in found} == {
+        ("backend = b ∧ expert = true", Rung.FULL),
+        ("backend = b", Rung.PROBE),
+    }
