@@ -12,11 +12,8 @@ POSTGRES := $(shell command -v initdb || ls /usr/lib/postgresql/*/bin/initdb 2>/
 search: setup
 	$(VENV)/bin/agent search --budget $(BUDGET)
 
-# What only computes runs beside the rest, which mostly waits: tests/support/alone.py.
-BESIDE := --numprocesses logical --dist loadscope --no-loadscope-reorder
-
 test: setup services browser checks
-	$(VENV)/bin/pytest $(BESIDE) -m 'not slow and not engine'
+	$(VENV)/bin/pytest -m 'not slow and not engine'
 
 test-all: setup engine-env services browser checks
 	AGENT_TEST_ENGINE=$(ENGINE) $(VENV)/bin/pytest

@@ -72,7 +72,9 @@ def _build(
     raise NotProbedError("; ".join(notes))
 
 
-_OF_THE_ENGINE = re.compile(r"(?i)\b(?:(?:group|parallel state|environment) is not initiali[sz]ed|args? (?:is|are) not set)")
+_OF_THE_ENGINE = re.compile(
+    r"(?i)\b(?:(?:group|parallel state|environment) is not initiali[sz]ed|server args? (?:is|are) not set)"
+)
 
 
 def needs_the_engine(error: Exception) -> bool:

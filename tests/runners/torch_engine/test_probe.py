@@ -16,6 +16,7 @@ import torch
 
 from runners.torch_engine.config import ConfigError
 from runners.torch_engine.probe_plan import ProbePlan
+from runners.torch_engine.probe_rank import needs_the_engine
 
 REPOSITORY = Path(__file__).parents[3]
 KEYS = [
@@ -297,6 +298,19 @@ def test_the_engine_s_world_group_is_there_before_its_communicators(tmp_path: Pa
     (tmp_path / "results.jsonl").unlink()
     answer = standalone(tmp_path, [request], site)["asks"]
     assert not answer["ok"] and "world group of sglang" in answer["not_probed"] and "TypeError" in answer["not_probed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_of_the_engine"),
+    [
+        ("world group is not initialized", True),
+        ("Global server args is not set yet!", True),  # SGLang 0.5.16, symmetric memory
+        ("no peer access", False),
+        ("the sum is not set right", False),
+    ],
+)
+def test_what_an_engine_makes_before_is_told_from_what_fails(words: str, is_of_the_engine: bool) -> None:
+    assert needs_the_engine(ValueError(words)) is is_of_the_engine
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
