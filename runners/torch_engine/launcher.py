@@ -73,6 +73,11 @@ class RankGroup:
             _run_rank(rank, leader, target)
         self.running[os.pidfd_open(pid)] = (rank, pid)
 
+    @property
+    def has_lost_one(self) -> bool:
+        """Whether a rank has ended whose exit nobody has waited for yet."""
+        return bool(select.select(list(self.running), [], [], 0)[0])
+
     def wait(self, timeout_s: float | None = None) -> Iterator[RankExit]:
         """Yield every exit as it happens, until no rank runs or the time is up."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s

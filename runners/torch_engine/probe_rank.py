@@ -8,6 +8,7 @@ import platform
 import re
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -31,15 +32,31 @@ from .process_group import Rendezvous, extra_group, join, rank_device, yield_glo
 
 # Not inference mode: engines gather objects over gloo when they register graph buffers, which fails there (torch 2.11).
 @torch.no_grad()
-def run_probe_rank(plan: ProbePlan, rendezvous: Rendezvous, rank: int, log: PhaseLog, answer: int) -> None:
-    """Probe as one of ``plan.tp`` ranks; rank 0 writes its findings as JSON to the file descriptor ``answer``."""
+def run_probe_rank(
+    plan: ProbePlan, rendezvous: Rendezvous, rank: int, log: PhaseLog, answer: int, is_our_turn: Callable[[], bool]
+) -> None:
+    """Probe as one of ``plan.tp`` ranks; rank 0 writes its findings as JSON to the file descriptor ``answer``.
+
+    Args:
+        plan: What to exchange.
+        rendezvous: Where the ranks meet.
+        rank: Which one this is.
+        log: Its log.
+        answer: The file descriptor.
+        is_our_turn: Waits, once everything is set up, until nobody else measures; False where nobody asks any more.
+    """
     log.phase("init_distributed")
     device = rank_device(plan.device, rank)
     group = join(rendezvous, device, rank, plan.tp)
+    not_probed = ""
     try:
         name, collectives, notes = _build(plan, group, device, log)
     except NotProbedError as error:
-        findings: dict[str, Any] = {"not_probed": str(error)}
+        not_probed = str(error)
+    if not is_our_turn():
+        return
+    if not_probed:
+        findings: dict[str, Any] = {"not_probed": not_probed}
     else:
         yield_gloo_event_loops()
         log.fact(allreduce=name, all_reduce_backend=collectives.all_reduce_backend)

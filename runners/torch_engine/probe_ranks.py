@@ -1,7 +1,8 @@
-"""The ranks of one probe, forked ahead of their turn: they import the engine's package and wait for a word.
+"""The ranks of one probe, forked ahead of their turn: they import the engine's package, set up, and wait for a word.
 
 An engine takes 10 to 20 s to import (SGLang 0.5.16), and its import touches CUDA, after which a process can fork no
-rank that uses a GPU. So each rank imports for itself, in its probe's own environment, while other probes run.
+rank that uses a GPU. So each rank imports for itself, in its probe's own environment, while other probes run; and what
+its all-reduce compiles (56 s for SGLang's custom one, the first time on a machine) is compiled meanwhile as well.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import re
 import select
 import time
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from .launcher import RankExit, RankGroup
@@ -32,8 +33,8 @@ class ProbeRanks:
         self._is_open = True
         self._word, self._told = os.pipe()
         self._answer, self._answering = os.pipe()
-        self._imported, self._importing = os.pipe()
-        self._still_importing = plan.tp if plan.packages else 0
+        self._ready, self._getting_ready = os.pipe()
+        self._not_ready = plan.tp if plan.packages else 0
         self._group = RankGroup()
         log.write_bytes(b"")
         try:
@@ -45,20 +46,18 @@ class ProbeRanks:
         finally:
             os.close(self._word)
             os.close(self._answering)
-            os.close(self._importing)
+            os.close(self._getting_ready)
 
     @property
     def are_ready(self) -> bool:
-        """Whether every rank has imported what it needs (or is gone), so that a word finds it at work at once."""
-        while self._still_importing > 0 and select.select([self._imported], [], [], 0)[0]:
-            arrived = len(os.read(self._imported, self._still_importing))
-            self._still_importing = self._still_importing - arrived if arrived else 0
-        return self._still_importing == 0
+        """Whether a word finds every rank at work at once, with all it needs; or some of them are gone."""
+        while self._not_ready > 0 and select.select([self._ready], [], [], 0)[0]:
+            arrived = len(os.read(self._ready, self._not_ready))
+            self._not_ready = self._not_ready - arrived if arrived else 0
+        return self._not_ready == 0 or self._group.has_lost_one
 
     def run(self, timeout_s: float) -> tuple[list[RankExit] | None, bytes]:
         """Let them probe; return how they ended (None when the time was up), and what rank 0 found, as JSON."""
-        with self._log.open("a") as log, redirect_stdout(log):
-            PhaseLog(0, time.monotonic()).phase("spawn")
         self._close_told(b"." * self._plan.tp)
         exits = self._group.exits(timeout_s)
         self._group.end()
@@ -74,14 +73,14 @@ class ProbeRanks:
             os.close(self._answer)
             self._answer = -1
         if self._is_open:
-            os.close(self._imported)
+            os.close(self._ready)
             self._rendezvous.close()
             self._is_open = False
 
     def _close_told(self, word: bytes = b"") -> None:
         if self._told >= 0:
             try:
-                with suppress(BrokenPipeError):  # all of them died while they imported, which their exits say
+                with suppress(BrokenPipeError):  # all of them died before, which their exits say
                     os.write(self._told, word)
             finally:
                 os.close(self._told)
@@ -92,12 +91,16 @@ class ProbeRanks:
         os.close(self._told)
         os.environ.update(self._environment)
         redirect_output(self._log)
+        log = PhaseLog(rank, time.monotonic())
+        log.phase("spawn")
         import_packages(self._plan.packages)
-        os.write(self._importing, b".")
-        os.close(self._importing)
-        if os.read(self._word, 1):
-            log = PhaseLog(rank, time.monotonic())
-            run_probe_rank(self._plan, self._rendezvous, rank, log, self._answering)
+        run_probe_rank(self._plan, self._rendezvous, rank, log, self._answering, self._is_our_turn)
+
+    def _is_our_turn(self) -> bool:
+        """Say that this rank is ready and wait for the word; False where the server is gone."""
+        os.write(self._getting_ready, b".")
+        os.close(self._getting_ready)
+        return bool(os.read(self._word, 1))
 
 
 def redirect_output(path: Path) -> None:
