@@ -95,7 +95,9 @@ def test_the_load_client_sends_no_more_than_it_needs(api: str, tmp_path: Path) -
         whole = run_load(LoadJob.model_validate({**fields, "stop": EASY}))
     assert result.problem is None and result.stopped is not None
     assert [level.concurrency for level in result.levels] == [2]
-    assert result.stopped.requests == result.levels[0].num_requests == len(path.read_text().splitlines())
+    served = result.levels[0].num_requests
+    assert served == len(path.read_text().splitlines())
+    assert 0 <= served - result.stopped.requests < 2, "what is in flight beside the last one may just have been served"
     measured = measurement_of(result)
     assert measured.stopped == result.stopped and measured.outputs == ()
     assert 0 < measured.levels[0].output_tok_per_s <= result.stopped.estimate * (1 + 1e-9)
