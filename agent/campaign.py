@@ -35,7 +35,7 @@ from agent.shown import with_replaced
 from agent.stopping import stop_rule
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
-from agent.study_history import history_of as history_of
+from agent.study_history import history_of
 from agent.study_rules import rules_of
 from agent.wishes import Wishes, read_counts, read_wishes
 from runners import Measurement, Runner, RunRecord, TrialRequest

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.campaign import Campaign, history_of
+from agent.campaign import Campaign
 from agent.deadends.charter import Charter
 from agent.home import Home
 from agent.process_end import guarded, signals
@@ -23,6 +23,7 @@ from agent.store.opening import open_storage
 from agent.store.study_store import BUDGET, StudyStore, study_names
 from agent.store.trial import Kind, Trial, Work
 from agent.studies import Plan
+from agent.study_history import history_of
 from agent.study_names import free_name, named
 from agent.wishes import read_wishes
 from runners import Rung, TrialRequest

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.campaign import history_of
 from agent.epochs import chart_at
 from agent.heritage import chart_of
 from agent.home import Home
 from agent.propose.history import History
 from agent.store.study_store import StudyStore
 from agent.studies import open_study
+from agent.study_history import history_of
 from agent.summary import StudySummary, summarise
 from agent.wishes import read_counts, read_wishes
 from runners.registry import make_runner

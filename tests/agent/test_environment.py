@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.campaign import history_of
 from agent.deadends.dead_end import DeadEndState
 from agent.environment import Changes, compare, facts_now, file_facts, refusal
 from agent.epochs import begin_epoch
@@ -19,6 +18,7 @@ from agent.snapshot import snapshot_of
 from agent.store.opening import open_storage
 from agent.store.study_store import BUDGET, StudyStore
 from agent.store.trial import Kind, Work
+from agent.study_history import history_of
 from agent.wishes import read_wishes
 from runners import Exit, Phase, Rung, RunRecord
 from runners.model_files import END_BYTES, WHOLE_BYTES, files_digest

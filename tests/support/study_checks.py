@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.campaign import history_of
 from agent.deadends.charter import chart
 from agent.home import Home
 from agent.propose.model_based import Sampler
@@ -15,6 +14,7 @@ from agent.propose.order import Launches, propose
 from agent.reading import read_study
 from agent.store.study_store import StudyStore
 from agent.store.trial import Lease, Trial
+from agent.study_history import history_of
 from agent.wishes import read_wishes
 from runners import Rung
 from runners.registry import make_runner
