@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 
 from agent.deadends.evidence import Evidence, Failed
-from agent.deadends.prior import NEW_CAUSE, size_prior
+from agent.deadends.prior import LARGEST, NEW_CAUSE, size_prior
 from agent.reasons import Policy
 
 CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.3, Policy.RETRY_ONCE: 1.0}
@@ -61,7 +61,7 @@ class Chance:
         usual = CHANCE[self.failed.failure.policy]
         if usual == 0.0:
             return 0.0
-        parts = [part for size in range(len(cause) + 1) for part in combinations(cause, size)]
+        parts = parts_of(cause)
         by_chance = math.log(usual) + self._best(parts, covered, others)
         by_cause = math.log(size_prior(cause)) + self._besides(parts, others, math.log(usual * NEW_CAUSE))
         return self._named * math.exp(max(-50.0, min(50.0, by_chance - by_cause)))
@@ -167,6 +167,17 @@ class Chance:
             passed = self.evidence.passed(at, reason)
             self.evidence.counts[key] = _all(passed(number) for number in place).bit_count()
         return self.evidence.counts[key]
+
+
+def parts_of(cause: Place) -> list[Place]:
+    """Return the places within a cause at which a source may strike.
+
+    Of a small cause all parts. Of a whole assignment, which is looked at where nothing small is left, everywhere, where
+    one or two of its conditions hold, and just there: it has too many parts to look at each.
+    """
+    if len(cause) <= LARGEST:
+        return [part for size in range(len(cause) + 1) for part in combinations(cause, size)]
+    return [*(part for size in range(LARGEST) for part in combinations(cause, size)), cause]
 
 
 def _all(bits: Iterable[int]) -> int:
