@@ -15,6 +15,7 @@ from agent.deadends.learn import Lesson
 from agent.deadends.learned import Learned
 from agent.deadends.observation import Observation, observation_of
 from agent.deadends.refutations import refuted
+from agent.deadends.strikes import forbidden_by
 from agent.deadends.variants import Variants
 from agent.reasons import Reason
 from agent.store.trial import Trial
@@ -98,7 +99,7 @@ class Charter:
         Of those dead ends only what they forbid counts (`strikes.folded`), and of all else only which values run.
         """
         alone, num_values = self._alone[reason], self._evidence.num_values
-        asked = tuple((found.rung, found.conditions, bool(found.within)) for found in strikes)
+        asked = forbidden_by(strikes)
         kept = self._beside.get(reason)
         if kept is None or kept[0] is not alone or kept[1] != num_values:
             kept = self._beside[reason] = (alone, num_values, {})

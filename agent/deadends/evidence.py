@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from agent.deadends.claims import RUNG_ORDER as RUNG_ORDER
 from agent.deadends.claims import reaches
-from agent.deadends.implied import Implications, Weighed
+from agent.deadends.implied import Implications
+from agent.deadends.kept import Kept
 from agent.deadends.lexicon import Lexicon
 from agent.deadends.observation import Observation
 from agent.deadends.phases import PHASE_ORDER as PHASE_ORDER
@@ -101,8 +102,8 @@ class Evidence:
         self._surviving: dict[tuple[Rung, Phase], dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._num_survivors: dict[Phase, int] = defaultdict(int)
         self._launches: dict[tuple[Rung, str], tuple[list[Observation], list[Failed]]] = {}
-        self.memo: dict[tuple[Reason, int, int, int, float], tuple[float, list[Weighed]]] = {}
-        """What was weighed since the last trial: the same is asked while the map of one moment is drawn."""
+        self.kept = Kept()
+        """What was weighed before, as far as it holds."""
         self.counts: dict[tuple[Reason, Place, tuple[int, ...]], int] = {}
         """How many passed a place where some conditions hold, as far as it was asked since the last trial."""
         self.seen_by_chance: dict[tuple[Reason, Place, int], list[tuple[int, int]]] = {}
@@ -114,7 +115,6 @@ class Evidence:
 
     def add(self, seen: Observation) -> None:
         """Take in one closed trial."""
-        self.memo.clear()
         self.counts.clear()
         self.seen_by_chance.clear()
         launch = (seen.rung, assignment_key(seen.assignment))
@@ -127,6 +127,10 @@ class Evidence:
         if passed and failed:
             for each in failed:
                 self.reasons[each.failure.reason].flaky[each.index] = list(passed)
+        conditions = frozenset(number for group in self._conditions(seen) for number in group)
+        for reason in self.reasons:
+            if self.bears_on(seen, reason):
+                self.kept.passed(reason, conditions)
 
     def note_values(self, requested: Assignment, ran: Assignment) -> None:
         """Take in which values a trial asked for, and which ran."""

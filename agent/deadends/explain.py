@@ -15,6 +15,7 @@ from agent.deadends.alive import Alive
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.implied import Weighed
+from agent.deadends.kept import Weighing
 from agent.deadends.prior import OTHER_CAUSE, size_prior
 from agent.deadends.strikes import folded
 from search_spaces import Conjunction
@@ -65,6 +66,7 @@ def explanations(
     unexplained: int,
     strikes: Sequence[DeadEnd] | None = None,
     often: Often = Often(),
+    token: int = 0,
 ) -> list[Explanation]:
     """Return what may have caused a failure, likeliest first; empty where passes contradict everything.
 
@@ -75,10 +77,20 @@ def explanations(
         strikes: Confirmed dead ends: what differs only in them, or in values that never run, is the same. None: it is
             not.
         often: What hardly needs the same cause.
+        token: Stands for what the strikes forbid.
     """
-    total, kept = _possible(failed, evidence, unexplained, often)
-    if strikes is not None:
-        kept = folded(kept, strikes, evidence)
+    weighing = evidence.kept.of(failed.failure.reason, failed.index)
+    key = (unexplained, often.bits, often.rate)
+    total, possible = weighing.answer(
+        ("possible", *key), lambda: _possible(failed, evidence, weighing, unexplained, often)
+    )
+    if strikes is None:
+        return weighing.answer(("explained", *key), lambda: _shares(possible, total, evidence))
+    beside = ("explained", *key, token, evidence.num_values)
+    return weighing.answer(beside, lambda: _shares(folded(possible, strikes, evidence), total, evidence))
+
+
+def _shares(kept: Sequence[Weighed], total: float, evidence: Evidence) -> list[Explanation]:
     kept = sorted(kept, key=lambda row: -row[0])
     return [
         Explanation(tuple(map(evidence.lexicon.condition, numbers)), numbers, weight / total, support)
@@ -87,28 +99,37 @@ def explanations(
     ]
 
 
-def _possible(failed: Failed, evidence: Evidence, unexplained: int, often: Often) -> tuple[float, list[Weighed]]:
+def _possible(
+    failed: Failed, evidence: Evidence, weighing: Weighing, unexplained: int, often: Often
+) -> tuple[float, list[Weighed]]:
     """Return the sum of all weights, and the causes without those that say no more than others in this space."""
-    key = (failed.failure.reason, failed.index, unexplained, often.bits, often.rate)
-    if key not in evidence.memo:
-        weighed = _all_weighed(failed, evidence, unexplained, often)
-        evidence.memo[key] = sum(weight for weight, _, _ in weighed), evidence.implications.folded(weighed)
-    return evidence.memo[key]
-
-
-def _all_weighed(failed: Failed, evidence: Evidence, unexplained: int, often: Often) -> list[Weighed]:
-    alive = Alive(failed, evidence)
-    counted = _families(alive.small, failed, evidence, unexplained, often)
-    if failed.blames:
-        counted += _families(alive.with_named(), failed, evidence, unexplained, often)
-    if max((support for _, support, _ in counted), default=0) < PLENTY:
-        counted += _families(alive.triples(), failed, evidence, unexplained, often)
-    counted = counted or [(conditions, 1, 0) for conditions in _everything(failed, evidence)]
+    question = ("counted", unexplained, often.bits)
+    counted = weighing.answer(question, lambda: _counted(failed, evidence, weighing, unexplained, often))
     weighed = _weighed(counted, failed, evidence, often)
     if weighed and len(weighed[0][1]) == 2:
         company = _families(_with_company(weighed[0][1], failed, evidence), failed, evidence, unexplained, often)
         weighed = _weighed([*counted, *company], failed, evidence, often)
-    return weighed
+    return sum(weight for weight, _, _ in weighed), evidence.implications.folded(weighed)
+
+
+def _counted(
+    failed: Failed, evidence: Evidence, weighing: Weighing, unexplained: int, often: Often
+) -> list[Counted]:
+    """Return the conjunctions that nothing contradicts, with what they cover."""
+    alive = Alive(failed, evidence)
+    weighing.stand(alive.small)
+    counted = _families(alive.small, failed, evidence, unexplained, often)
+    if failed.blames:
+        counted += _families(alive.with_named(), failed, evidence, unexplained, often)
+    if max((support for _, support, _ in counted), default=0) < PLENTY:
+        triples = alive.triples()
+        weighing.stand(triples)
+        counted += _families(triples, failed, evidence, unexplained, often)
+    if not counted:
+        everything = _everything(failed, evidence)
+        weighing.stand(everything)
+        counted = [(conditions, 1, 0) for conditions in everything]
+    return counted
 
 
 def beside_chance(found: Sequence[Explanation], odds: float) -> tuple[Explanation, ...]:

@@ -22,6 +22,7 @@ from agent.deadends.general import most_general
 from agent.deadends.learned import Learned
 from agent.deadends.phases import PHASE_ORDER
 from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
+from agent.deadends.strikes import forbidden_by
 from agent.deadends.suspicion import Suspicion
 from agent.deadends.turns import Turns
 from agent.reasons import Reason
@@ -79,6 +80,7 @@ class Lesson:
 
     def __post_init__(self) -> None:
         seen = self.evidence.reasons[self.reason]
+        self._token = self.evidence.kept.token(forbidden_by(self.strikes or ()))
         ordered = [each for each in seen.ordered if each.index not in seen.flaky] if seen.flaky else seen.ordered
         self.by_chance = sum(1 << index for index in seen.flaky)
         while True:  # what nothing small explains casts doubt on all that looks like it
@@ -134,7 +136,7 @@ class Lesson:
         key = (failed.index, alike, by_chance)
         if key not in self._found:
             often = self._often(failed, alike | by_chance)
-            self._found[key] = explanations(failed, self.evidence, alike, self.strikes, often)
+            self._found[key] = explanations(failed, self.evidence, alike, self.strikes, often, self._token)
         return self._found[key]
 
     def _often(self, failed: Failed, alike: int) -> Often:

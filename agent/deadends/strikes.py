@@ -17,6 +17,11 @@ from agent.deadends.implied import Weighed
 from search_spaces import Comparison, Condition, Scalar
 
 
+def forbidden_by(strikes: Sequence[DeadEnd]) -> tuple[object, ...]:
+    """Return what of these dead ends counts for `folded`: what they forbid."""
+    return tuple((found.rung, found.conditions, bool(found.within)) for found in strikes)
+
+
 def folded(found: Sequence[Weighed], strikes: Sequence[DeadEnd], evidence: Evidence) -> list[Weighed]:
     """Return the causes without those that a shorter one differs from only in what is dead, or never runs.
 

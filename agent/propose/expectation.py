@@ -120,6 +120,18 @@ def _told(suspicion: Suspicion, point: Mapping[str, Scalar], striking: Sequence[
     return told + SETTLES * _settled(striking, fails)
 
 
+def most_told(suspicion: Suspicion) -> float:
+    """Return the bits that no experiment about a suspicion can tell more than, by the shares of its causes alone.
+
+    Where chance is nearly certain there is nothing to tell, and no point needs to be looked at: a pass settles nothing
+    then. Infinite where it is not.
+    """
+    causes = sum(each.share for each in suspicion.explanations)
+    if causes >= 1.0 - BELIEVED:
+        return math.inf
+    return _entropy(causes) + SETTLES * causes
+
+
 def _settled(striking: Sequence[tuple[float, float]], fails: float) -> float:
     """Return how likely an answer leaves a single explanation."""
     by_failure = max((share * chance for share, chance in striking), default=0.0) >= BELIEVED * fails

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from agent.deadends.claims import claims
 from agent.deadends.suspicion import Suspicion
 from agent.propose import audits, collectives, experiment_points, prices, sums, tallies, thresholds
-from agent.propose.expectation import Expectation, likely_causes
+from agent.propose.expectation import Expectation, likely_causes, most_told
 from agent.propose.history import History
 from agent.propose.second_launch import LARGEST_SHARE
 from agent.store.trial import Kind, Work
@@ -97,7 +97,7 @@ def propose(history: History, rung: Rung, *, with_limits: bool = True) -> Iterat
         at_probe = _at_a_probe(history, suspicion)
         if at_probe is not None and rung is Rung.PROBE:
             yield at_probe
-        elif at_probe is None and rung is suspicion.failed.seen.rung:
+        elif at_probe is None and rung is suspicion.failed.seen.rung and most_told(suspicion) >= LEAST_WORTH:
             work = _best(history, suspicion, rung, expectation)
             if work is not None:
                 yield work
@@ -180,7 +180,7 @@ def _kept_rankings(history: History) -> Rankings:
     worked = (next(reversed(history.working_at(rung)), "") for rung in Rung)
     of = (
         *history.atlas.suspicions,
-        *history.atlas.confirmed,
+        *(f"{found} {found.within}" for found in history.atlas.confirmed),  # what they forbid: not the very objects
         *(len(history.working_at(rung)) for rung in Rung),
         *worked,
     )

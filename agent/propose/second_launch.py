@@ -51,7 +51,13 @@ def open_failures(history: History) -> dict[str, Trial]:
 def _open_failures(history: History) -> dict[str, Trial]:
     if sums.num_confirmations(history) >= LARGEST_SHARE * history.budget:
         return {}
-    return {trial.work.key: trial for trial in sums.failed_once(history) if _may_run_again(history, trial)}
+    return {trial.work.key: trial for trial in _unsettled(history) if _may_run_again(history, trial)}
+
+
+def _unsettled(history: History) -> list[Trial]:
+    """Return the failed launches that no more than a suspicion speaks of: of a long study, few."""
+    settled, failed = _settled(history), sums.failed_once(history)
+    return [trial for trial in failed if trial_label(trial) not in settled]
 
 
 def once_failed(history: History, point: Assignment) -> Work | None:
@@ -86,7 +92,7 @@ def _unused(history: History, trial: Trial) -> Work:
 
 def propose(history: History) -> Work | None:
     """Return a launch that shows whether a failure repeats, or None."""
-    return _first(history, sums.failed_once(history))
+    return _first(history, _unsettled(history))
 
 
 def _first(history: History, trials: Iterable[Trial]) -> Work | None:
