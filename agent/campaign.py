@@ -22,6 +22,7 @@ from agent.observer import Observer
 from agent.outcome import Outcome, OutcomeKind
 from agent.places import Places
 from agent.private_files import check_own
+from agent.propose import tallies
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
@@ -288,6 +289,5 @@ class Campaign:
 
     def _baselines(self, trial: Trial) -> list[Measurement]:
         """Return what a launch has to agree with; the baseline itself sets the tolerance, and is not judged by it."""
-        trials = self.store.trials_of()
-        own = {each.work.key for each in trials if each.work.kind is Kind.BASELINE and each.is_measured}
-        return [] if trial.work.key in own else baselines_of(trials)
+        launches = tallies.baselines(self.history())
+        return [] if trial.work.key in {each.work.key for each in launches} else baselines_of(launches)

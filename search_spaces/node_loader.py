@@ -24,6 +24,7 @@ MOST_GENERATIONS = 8
 """How many files may stand behind each other by `like`; more is a circle."""
 
 
+@lru_cache(maxsize=1)
 def shipped_nodes() -> tuple[str, ...]:
     """Return the names of the node models that ship with the package."""
     return tuple(sorted(path.stem for path in _folder().glob("*.yaml")))
@@ -83,6 +84,7 @@ def node_of(data: Mapping[str, object]) -> NodeModel:
     return NodeModel(file, _as_rungs_allow(file, _narrowed(file, space)))
 
 
+@lru_cache(maxsize=1)
 def _folder() -> Path:
     return Path(str(resources.files("search_spaces") / "nodes"))
 

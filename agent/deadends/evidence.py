@@ -127,7 +127,7 @@ class Evidence:
         if passed and failed:
             for each in failed:
                 self.reasons[each.failure.reason].flaky[each.index] = list(passed)
-        conditions = frozenset(number for group in self._conditions(seen) for number in group)
+        conditions = self.conditions_of(seen)
         for reason in self.reasons:
             if self.bears_on(seen, reason):
                 self.kept.passed(reason, conditions)
@@ -191,6 +191,20 @@ class Evidence:
             if bits & seen_there and self.against(conditions, place, reason):
                 bits &= ~seen_there
         return bits
+
+    def is_seen_elsewhere(self, failed: Failed, bits: int) -> bool:
+        """Return whether another launch is among these failures: the same one again only says that it was no chance."""
+        seen = self.reasons[failed.failure.reason]
+        at_its_rung = bits & seen.at_rung(failed.seen.rung)
+        for name, group in zip(failed.seen.visible, failed.conditions, strict=True):
+            compared = bits if name in self.space.probe_parameters else at_its_rung
+            if any(compared & ~seen.satisfying[number] for number in group):
+                return True
+        return False
+
+    def conditions_of(self, seen: Observation) -> frozenset[int]:
+        """Return the conditions that an observation satisfies, as the lexicon numbers them."""
+        return frozenset(number for group in self._conditions(seen) for number in group)
 
     def _add_pass(self, seen: Observation) -> None:
         bit = 1 << len(self.passes)

@@ -112,9 +112,7 @@ def _possible(
     return sum(weight for weight, _, _ in weighed), evidence.implications.folded(weighed)
 
 
-def _counted(
-    failed: Failed, evidence: Evidence, weighing: Weighing, unexplained: int, often: Often
-) -> list[Counted]:
+def _counted(failed: Failed, evidence: Evidence, weighing: Weighing, unexplained: int, often: Often) -> list[Counted]:
     """Return the conjunctions that nothing contradicts, with what they cover."""
     alive = Alive(failed, evidence)
     weighing.stand(alive.small)

@@ -15,7 +15,7 @@ from agent.reasons import Reason
 
 R = TypeVar("R")
 
-MOST_FAILURES = 256
+MOST_FAILURES = 512
 """Failures of which something is kept, those asked about last: what is explained is not asked about again."""
 MOST_ANSWERS = 16
 """Answers kept for each of them: a few for each lesson of one moment."""
@@ -82,6 +82,11 @@ class Kept:
         if len(self._weighings) > MOST_FAILURES:
             del self._weighings[next(iter(self._weighings))]
         return found
+
+    def contradicts(self, passed: Pass, reason: Reason, index: int) -> bool:
+        """Return whether a pass contradicts what was looked at for a failure, or nobody knows any more what that was."""
+        found = self._weighings.get((reason, index))
+        return found is None or any(each <= passed for each in found.standing)
 
     def _holds(self, weighing: Weighing, reason: Reason, number: int) -> bool:
         since = number - weighing.seen

@@ -26,7 +26,6 @@ from agent.deadends.strikes import forbidden_by
 from agent.deadends.suspicion import Suspicion
 from agent.deadends.turns import Turns
 from agent.reasons import Reason
-from runners import Phase
 from search_spaces import Facts, assignment_key
 
 BELIEVED = 0.98
@@ -77,6 +76,7 @@ class Lesson:
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
     _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
+    _oftens: dict[tuple[object, ...], Often] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         seen = self.evidence.reasons[self.reason]
@@ -100,6 +100,16 @@ class Lesson:
     def is_unclear(self) -> bool:
         """True when something is suspected."""
         return bool(self._groups_left)
+
+    def is_moved_by(self, passed: frozenset[int]) -> bool:
+        """Return whether something that passed with these conditions, since this was learned, may change it.
+
+        Whatever is weighed against chance is changed by every pass, all else only by one that contradicts it.
+        """
+        seen, weighed = self.evidence.reasons[self.reason], {index for index, _, _ in self._found}
+        if self.by_chance or seen.flaky or any(CHANCE[seen.failures[index].failure.policy] for index in weighed):
+            return True
+        return any(self.evidence.kept.contradicts(passed, self.reason, index) for index in weighed)
 
     @cached_property
     def learned(self) -> Learned:
@@ -144,11 +154,14 @@ class Lesson:
 
         Those where chance strikes, as far as it was seen; and beside a message that names its cause, those without one.
         """
-        bits, rate = self._chance(failed).often(alike)
-        unnamed = alike & ~self.evidence.reasons[self.reason].blaming[failed.blames]
-        if unnamed:
-            bits, rate = bits | unnamed, max(rate, UNNAMED)
-        return Often(bits, rate) if rate > OTHER_CAUSE else Often()
+        key = (failed.place, failed.signature, failed.blames, alike, self.by_chance)
+        if key not in self._oftens:
+            bits, rate = self._chance(failed).often(alike)
+            unnamed = alike & ~self.evidence.reasons[self.reason].blaming[failed.blames]
+            if unnamed:
+                bits, rate = bits | unnamed, max(rate, UNNAMED)
+            self._oftens[key] = Often(bits, rate) if rate > OTHER_CAUSE else Often()
+        return self._oftens[key]
 
     def _known_already(self) -> int:
         """Return the bits of the failures that an inherited dead end explains."""
@@ -197,9 +210,8 @@ class Lesson:
         inside = covered if numbers == found[0].numbers else self._covered(failed, numbers)
         if inside != covered:
             support = inside & unexplained & self._alike(failed)
-            first = next(
-                (each for each in self.evidence.reasons[self.reason].ordered if support >> each.index & 1), None
-            )
+            ordered = self.evidence.reasons[self.reason].ordered
+            first = next((each for each in ordered if support >> each.index & 1), None)
             if first is None or not self._is_enough(first, inside, support.bit_count()):
                 return unexplained
             self.edges.append(Edge(found[0].numbers, covered & unexplained & ~inside))
@@ -227,17 +239,7 @@ class Lesson:
 
     def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
         """One failure alone confirms nothing: its message may name only a part of the cause."""
-        return support >= 2 and self._is_repeated(failed, support) and self._is_seen_elsewhere(failed, covered)
-
-    def _is_seen_elsewhere(self, failed: Failed, bits: int) -> bool:
-        """Return whether another launch failed by it: the same one again only says that it was no chance."""
-        seen = self.evidence.reasons[self.reason]
-        at_its_rung = bits & seen.at_rung(failed.seen.rung)
-        for name, group in zip(failed.seen.visible, failed.conditions, strict=True):
-            compared = bits if name in self.evidence.space.probe_parameters else at_its_rung
-            if any(compared & ~seen.satisfying[number] for number in group):
-                return True
-        return False
+        return support >= 2 and self._is_repeated(failed, support) and self.evidence.is_seen_elsewhere(failed, covered)
 
     def _is_repeated(self, failed: Failed, support: int) -> bool:
         return self._chance(failed).odds_of_repeating(support) <= MOST_CHANCE
@@ -246,7 +248,11 @@ class Lesson:
         """Return the bits of the failures that a dead end explains: not of those that struck before it could."""
         seen = self.evidence.reasons[self.reason]
         rung, phase, _ = failed.place
-        earlier = (bits for place, bits in seen.struck.items() if place[0] is rung and _is_before(place[1], phase))
+        earlier = (
+            bits
+            for place, bits in seen.struck.items()
+            if place[0] is rung and PHASE_ORDER[place[1]] < PHASE_ORDER[phase]
+        )
         return self.evidence.supporting(conditions, self.reason) & ~sum(earlier)
 
     def _open_edges(self) -> Iterator[Edge]:
@@ -289,10 +295,6 @@ class Lesson:
         for failed in flaky:
             launches.setdefault((failed.seen.rung, assignment_key(failed.seen.assignment)), failed)
         yield from (launches[key] for key in sorted(launches) if launches[key].seen.visible)
-
-
-def _is_before(phase: Phase, other: Phase) -> bool:
-    return PHASE_ORDER[phase] < PHASE_ORDER[other]
 
 
 def _is_odd(found: Sequence[Explanation]) -> bool:

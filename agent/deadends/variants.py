@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from agent.deadends.claims import reaches
 from agent.deadends.dead_end import DeadEnd, Escape, EscapeState
 from agent.deadends.observation import Observation
 from runners import Rung
-from search_spaces import Comparison, Facts, Scalar, SearchSpace
+from search_spaces import Comparison, Conjunction, Facts, Scalar, SearchSpace
 from search_spaces.assignment import is_one_of
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the launches with a variant say of a dead end, as far as they were looked at."""
+
+    number: int = 0
+    passed: Observation | None = None
+    """The earliest one that passed."""
+    tried: Observation | None = None
+    """The earliest one that is the dead end's own launch with the variant."""
 
 
 class Variants:
@@ -21,6 +33,7 @@ class Variants:
         near = [variant.instead for parameter in space.parameters.values() for variant in parameter.near]
         self._watched = {(name, repr(value)) for instead in near for name, value in instead.items()}
         self._seen: dict[tuple[str, str], list[Observation]] = defaultdict(list)
+        self._told: dict[tuple[Conjunction, Rung, str, str], _Told] = {}
 
     def take(self, seen: Observation) -> bool:
         """Take in a closed trial; return whether it has a value that is somebody's near variant."""
@@ -35,18 +48,22 @@ class Variants:
 
     def _judged(self, found: DeadEnd, escape: Escape) -> Escape:
         """A launch with the variant that passed where the rest of the dead end holds shows that it works."""
-        first = next(iter(escape.instead.items()))
-        seen = [each for each in self._seen[first[0], repr(first[1])] if self._tells(found, escape, each)]
-        seen.sort(key=lambda each: each.moment)
-        passed = next((each for each in seen if each.passed), None)
-        if passed is not None:
-            return escape.model_copy(update={"state": EscapeState.WORKED, "trial": passed.label})
         point = self._space.normalise({**found.observed, **escape.instead}, self._facts)
-        failed = (each for each in seen if all(each.assignment[name] == point[name] for name in each.visible))
-        tried = next(failed, None)
-        return (
-            escape if tried is None else escape.model_copy(update={"state": EscapeState.FAILED, "trial": tried.label})
-        )
+        key = (found.conditions, found.rung, str(escape.instead), str(point))
+        kept = self._told.setdefault(key, _Told())
+        first = next(iter(escape.instead.items()))
+        seen = self._seen[first[0], repr(first[1])]
+        for each in (each for each in seen[kept.number :] if self._tells(found, escape, each)):
+            if each.passed:
+                kept.passed = _earlier(kept.passed, each)
+            if all(each.assignment[name] == point[name] for name in each.visible):
+                kept.tried = _earlier(kept.tried, each)
+        kept.number = len(seen)
+        if kept.passed is not None:
+            return escape.model_copy(update={"state": EscapeState.WORKED, "trial": kept.passed.label})
+        if kept.tried is None:
+            return escape
+        return escape.model_copy(update={"state": EscapeState.FAILED, "trial": kept.tried.label})
 
     def _tells(self, found: DeadEnd, escape: Escape, seen: Observation) -> bool:
         if not reaches(seen.rung, escape_rung(found, escape, self._space)):
@@ -54,6 +71,10 @@ class Variants:
         rest = [condition for condition in found.conditions if condition.parameter not in escape.instead]
         has_values = all(is_one_of(seen.assignment[name], (value,)) for name, value in escape.instead.items())
         return has_values and all(condition.matches(seen.assignment) for condition in rest)
+
+
+def _earlier(known: Observation | None, seen: Observation) -> Observation:
+    return seen if known is None or seen.moment < known.moment else known
 
 
 def near_variants(found: DeadEnd, space: SearchSpace) -> Iterator[Escape]:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from search_spaces import Assignment, Scalar, SearchSpace
@@ -42,11 +43,11 @@ NOTHING = Beforehand()
 
 def together(*parts: Sequence[Beforehand]) -> list[Beforehand]:
     """Return what several sources know of the same assignments: their guesses add up, their doubts stand apart."""
-    widths = [max((len(each.doubts) for each in part), default=0) for part in parts]
+    none = [(0.0,) * max((len(each.doubts) for each in part), default=0) for part in parts]
     return [
         Beforehand(
             sum(each.value for each in row),
-            tuple(doubt for each, width in zip(row, widths, strict=True) for doubt in (each.doubts or (0.0,) * width)),
+            tuple(chain.from_iterable(each.doubts or zeros for each, zeros in zip(row, none, strict=True))),
         )
         for row in zip(*parts, strict=True)
     ]

@@ -121,6 +121,13 @@ def launches_of(history: History, assignment: Assignment) -> list[Trial]:
     return [trial for trial in same if trial.work.resolved == assignment]
 
 
+def baselines(history: History) -> list[Trial]:
+    """Return the launches of every assignment that was measured as the baseline, whatever they were for, in order."""
+    keys = history.memo.fold("baselines", history.trials, dict, _add_baseline)
+    by_key: dict[str, list[Trial]] = history.memo.fold("by key", history.trials, dict, _add_by_key)
+    return sorted((trial for key in keys for trial in by_key[key]), key=lambda trial: trial.number)
+
+
 def first_that_works(history: History) -> Trial | None:
     """Return the first measured launch."""
     found: list[Trial] = history.memo.fold("first that works", history.trials, list, _add_first)
@@ -183,6 +190,11 @@ def _add_start(found: list[Trial], trial: Trial) -> None:
 
 def _add_by_key(found: dict[str, list[Trial]], trial: Trial) -> None:
     found[trial.work.key] = [*found.get(trial.work.key, ()), trial]
+
+
+def _add_baseline(found: dict[str, None], trial: Trial) -> None:
+    if trial.work.kind is Kind.BASELINE and trial.is_measured:
+        found[trial.work.key] = None
 
 
 def _add_first(found: list[Trial], trial: Trial) -> None:
