@@ -29,10 +29,8 @@ def propose(history: History, rung: Rung) -> Iterator[Work]:
         tried = tallies.probes_about(history, found.id) if found.rung is rung and found.origin is None else []
         told = sum(_tells(probe, found) for probe in tried)
         is_due = found.origin is None and found.rung is rung and told < EACH.get(rung, 0) and len(tried) < MOST_TRIED
-        if is_due and (support := [trial.work.resolved for trial in tallies.of_labels(history, found.support)]):
-            work = _audit(history, found, support)
-            if work is not None:
-                yield work
+        if is_due and (work := _audit(history, found)) is not None:
+            yield work
 
 
 def _tells(probe: Trial, found: DeadEnd) -> bool:
@@ -41,23 +39,32 @@ def _tells(probe: Trial, found: DeadEnd) -> bool:
     return failure is None or failure.reason is found.reason
 
 
-def _audit(history: History, found: DeadEnd, support: list[Assignment]) -> Work | None:
-    for point in _boldest_first(history, found, support):
+def _audit(history: History, found: DeadEnd) -> Work | None:
+    for point in _boldest_first(history, found):
         work = history.admit(point, Kind.PROBE, f"does {found.id} hold here too?", base=history.base, about=found.id)
         if work is not None and work.resolved == point:
             return work
     return None
 
 
-def _boldest_first(history: History, found: DeadEnd, support: list[Assignment]) -> list[Assignment]:
+def _boldest_first(history: History, found: DeadEnd) -> list[Assignment]:
     """Return points inside the dead end, those first that share least with any launch that supports it."""
+    contexts = _contexts(history, found)
+    of = (str(found), found.observed, found.support, *contexts)
+    return history.memo.derived(f"audits {found.id}", of, lambda: _ranked(history, found, contexts))
+
+
+def _ranked(history: History, found: DeadEnd, contexts: list[Assignment]) -> list[Assignment]:
+    support = [trial.work.resolved for trial in tallies.of_labels(history, found.support)]
     own = {condition.parameter: found.observed[condition.parameter] for condition in found.conditions}
     visible = history.space.probe_parameters
     known: dict[str, set[str]] = {name: {repr(point[name]) for point in support} for name in visible}
     equal = {each.parameter for each in found.conditions if each.comparison is Comparison.EQUAL}
     compared = set(visible) - equal
     points: dict[str, tuple[int, Assignment]] = {}
-    for context in _contexts(history, found):
+    if not support:
+        return []
+    for context in contexts:
         for candidate in _varied(history, found, {**context, **own}, own, known):
             point = history.space.normalise(candidate, history.facts)
             if found.matches(point):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from functools import partial
 
-from agent.deadends.dead_end import DeadEnd, DeadEndState
+from agent.deadends.dead_end import DeadEndState
 from agent.deadends.observation import trial_label
 from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
@@ -56,8 +57,10 @@ def _open_failures(history: History) -> dict[str, Trial]:
 
 def _unsettled(history: History) -> list[Trial]:
     """Return the failed launches that no more than a suspicion speaks of: of a long study, few."""
-    settled, failed = _settled(history), sums.failed_once(history)
-    return [trial for trial in failed if trial_label(trial) not in settled]
+    rows = list(sums.failed_once_by_label(history).items())
+    for labels in _settled(history):
+        rows = [row for row in rows if row[0] not in labels]
+    return [trial for _, trial in rows]
 
 
 def once_failed(history: History, point: Assignment) -> Work | None:
@@ -121,26 +124,39 @@ def _is_open(history: History, trial: Trial) -> bool:
     failure = trial.outcome.failure if trial.outcome else None
     if failure is None or failure.policy not in TWICE or trial.work.kind is Kind.CONFIRM or trial.work.repeat > 0:
         return False
-    if trial_label(trial) in _settled(history):
+    if _is_settled(history, label := trial_label(trial)):
         return False
     if any(matches_all(found.conditions, trial.work.resolved) for found in history.atlas.confirmed):
         return False
-    known = history.atlas.supported_by(trial_label(trial))
-    return not _is_at_an_edge(history, known) and not any(
-        _repeats(each, trial, failure) for each in history.atlas.suspicions
-    )
+    suspicions = history.atlas.suspicions
+    return not _is_at_an_edge(history, label) and not any(_repeats(each, trial, failure) for each in suspicions)
 
 
-def _settled(history: History) -> frozenset[str]:
-    """Return the labels of the trials that are evidence for more than a suspicion."""
-    dead_ends = history.atlas.dead_ends
-    known = (found.support for found in dead_ends if found.state is not DeadEndState.SUSPECTED)
-    return history.memo.derived("settled", (dead_ends,), lambda: frozenset(itertools.chain.from_iterable(known)))
+def _is_settled(history: History, label: str) -> bool:
+    """Return whether a trial is evidence for more than a suspicion."""
+    return any(label in labels for labels in _settled(history))
 
 
-def _is_at_an_edge(history: History, known: Collection[DeadEnd]) -> bool:
+def _settled(history: History) -> list[frozenset[str]]:
+    """Return the labels of the trials behind each entry of the map that is more than a suspicion."""
+    return history.memo.derived("settled", (history.atlas.dead_ends,), lambda: _all_settled(history))
+
+
+def _all_settled(history: History) -> list[frozenset[str]]:
+    known = [found.support for found in history.atlas.dead_ends if found.state is not DeadEndState.SUSPECTED]
+    known.sort(key=len, reverse=True)
+    return [
+        history.memo.derived(f"settled {rank}", (support,), partial(frozenset, support))
+        for rank, support in enumerate(known)
+    ]
+
+
+def _is_at_an_edge(history: History, label: str) -> bool:
     """Return whether a confirmed dead end explains the failure if it begins early: `thresholds` asks about that."""
-    return any(edge in known for found in history.atlas.confirmed for edge in history.atlas.edges_of(found))
+    atlas = history.atlas
+    confirmed = atlas.confirmed
+    edges = history.memo.derived("edges", (atlas,), lambda: list(itertools.chain(*map(atlas.edges_of, confirmed))))
+    return any(label in edge.support for edge in edges)
 
 
 def _repeats(suspicion: Suspicion, trial: Trial, failure: Failure) -> bool:

@@ -13,7 +13,7 @@ from agent.deadends.claims import reaches
 from agent.effects import Rewrites, replaced_in, taken_in
 from agent.objectives import objectives
 from agent.reasons import TWICE, Policy
-from agent.store.trial import Kind, Trial
+from agent.store.trial import Kind, Trial, trial_label
 from runners import EffectProof, Rung
 from search_spaces import Assignment, Scalar
 
@@ -109,7 +109,12 @@ def stopping(history: History) -> list[Trial]:
 
 def failed_once(history: History) -> list[Trial]:
     """Return the failed launches whose failure's policy may ask for a second one."""
-    return history.memo.fold("failed once", history.trials, list, _add_failed_once)
+    return list(failed_once_by_label(history).values())
+
+
+def failed_once_by_label(history: History) -> dict[str, Trial]:
+    """Return the same by their labels, in order."""
+    return history.memo.fold("failed once", history.trials, dict, _add_failed_once)
 
 
 def best_rates(history: History) -> dict[int, float]:
@@ -237,10 +242,10 @@ def _add_stopping(found: list[Trial], trial: Trial) -> None:
         found.append(trial)
 
 
-def _add_failed_once(found: list[Trial], trial: Trial) -> None:
+def _add_failed_once(found: dict[str, Trial], trial: Trial) -> None:
     failure = trial.outcome.failure if trial.is_failed and trial.outcome is not None else None
     if failure is not None and failure.policy in TWICE and trial.work.kind is not Kind.CONFIRM:
-        found.append(trial)
+        found[trial_label(trial)] = trial
 
 
 def _add_rates(found: dict[int, float], trial: Trial) -> None:

@@ -122,6 +122,11 @@ def _contexts(history: History, found: DeadEnd) -> list[Assignment]:
     Where failures beyond it may have been chance, what all of these had in common comes last: it may come from there.
     """
     passed = history.working_at(found.rung)
+    of = (len(passed), str(found), *history.atlas.edges_of(found))  # what works only grows
+    return history.memo.derived(f"threshold {found.id}", of, lambda: _ordered(history, found, passed))
+
+
+def _ordered(history: History, found: DeadEnd, passed: dict[str, Assignment]) -> list[Assignment]:
     common = _in_common(_failures_beyond(history, found))
     matching = {key: sum(each.matches(point) for each in found.conditions) for key, point in passed.items()}
     shared = {key: sum(point[name] == value for name, value in common.items()) for key, point in passed.items()}
