@@ -19,6 +19,7 @@ from agent.propose.admission import Refusal as Refusal
 from agent.propose.admission import still_locked, why_not
 from agent.propose.in_flight import InFlight
 from agent.propose.memo import Memo
+from agent.propose.prepared import prepared
 from agent.propose.rung_memory import RungMemory
 from agent.propose.starts import base_of, starts_of
 from agent.settings import StudySettings
@@ -76,6 +77,11 @@ class History:
     def spent(self) -> int:
         """How many launches of the budget are used up, with those in flight."""
         return self.earlier + len(self.launches)
+
+    @cached_property
+    def facts_text(self) -> str:
+        """The facts in words: equal for equal facts."""
+        return str(self.facts)
 
     @cached_property
     def in_flight(self) -> InFlight:
@@ -265,11 +271,10 @@ class History:
             may_unlock: True for an escape and for what the user asks for: locked values are allowed.
             rung: Where it would run; by default a probe at its own, everything else at the top.
         """
-        requested = self.space.normalise(candidate, self.facts)
-        resolution = self.runner.resolve(requested, self.settings.engine, self.facts)
-        resolved, observed = rewritten(
-            resolution.assignment, self._probe_rewrites if kind is Kind.PROBE else self.silent_rewrites
-        )
+        asked = prepared(self, candidate)
+        requested, resolution = asked.requested, asked.resolution
+        rewrites = self._probe_rewrites if kind is Kind.PROBE else self.silent_rewrites
+        resolved, observed = rewritten(resolution.assignment, rewrites)
         resolved = self.space.normalise(resolved, self.facts) if observed else resolved
         if (shown := self.memory.resolved(requested)) is not None:
             resolved, observed = shown[0], (*observed, *shown[1])
@@ -285,7 +290,7 @@ class History:
             repeat=repeat,
         )
         locked = None if may_unlock else self.locked_value(requested)
-        why = resolution.error or self.space.violation(requested, self.facts) or locked or why_not(self, work)
+        why = asked.why_not or locked or why_not(self, work)
         if why is not None:
             self.ruled_out[why] += 1
             return None

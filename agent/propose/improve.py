@@ -19,10 +19,11 @@ from agent.propose import second_launch, sums
 from agent.propose.communication import Communication
 from agent.propose.drafting import Drafting
 from agent.propose.history import History
+from agent.propose.prepared import kept
 from agent.propose.risk import Risk
 from agent.propose.surrogate import Beforehand, Seen, Surrogate, together
 from agent.store.trial import Kind, Work
-from search_spaces import Assignment, assignment_key
+from search_spaces import Assignment, Scalar, assignment_key
 
 EFFECT, COLLECTIVES_EFFECT, DRAFT_EFFECT = 0.15, 0.05, 0.02
 """Expected size of one value's effect on the objective, as a share of it, of what a probe has settled, and of a draft
@@ -90,8 +91,18 @@ class Improvement:
         return [float(mean) for mean in self._surrogate.expect(points, self._known(points)).mean]
 
     def _changes(self, start: Assignment) -> dict[str, Assignment]:
-        points = map(self._as_it_runs, self.history.space.single_changes(start))
-        return {assignment_key(point): point for point in points}
+        """Return the single changes of an assignment, by their keys."""
+
+        def make() -> dict[str, Assignment]:
+            points = map(self._as_it_runs, self.history.space.single_changes(start))
+            return {assignment_key(point): point for point in points}
+
+        return kept(self.history, "single changes", f"{start} {self._replaced}", make)
+
+    @cached_property
+    def _replaced(self) -> list[tuple[str, Scalar, Scalar]]:
+        """What the engine was seen to replace, and by what."""
+        return [(*asked, proof.effective) for asked, proof in self.history.silent_rewrites.items()]
 
     def _as_it_runs(self, candidate: Assignment) -> Assignment:
         """Return a candidate without what the engine was seen to replace: a value that does nothing is no new value."""
