@@ -125,7 +125,7 @@ class Chance:
             inside = failures & there
             outside = _log_of_everywhere(num_failures - (number := inside.bit_count()), everywhere - passed)
             if not covered & ~inside:
-                outside = max(outside, sum(group.log_prior for group in others if group.bits & ~inside))
+                outside = max(outside, _by_causes(others, inside))
             best = max(best, _log_likelihood(number, passed, SOMEWHERE_RATE) + outside)
         return best
 
@@ -137,7 +137,7 @@ class Chance:
         inside, passed = failures & self._failures_at(place), self._passed_at(place)
         outside = _log_of_everywhere((failures & ~inside).bit_count(), everywhere - passed)
         if not covered & ~inside:
-            outside = max(outside, sum(group.log_prior for group in others if group.bits & ~inside))
+            outside = max(outside, _by_causes(others, inside))
         return math.log(size_prior(place)) + _log_likelihood(inside.bit_count(), passed, SOMEWHERE_RATE) + outside
 
     @cached_property
@@ -156,16 +156,20 @@ class Chance:
         return self.evidence.seen_by_chance[key]
 
     def _failures_at(self, place: Place) -> int:
-        satisfying = self.evidence.reasons[self.failed.failure.reason].satisfying
-        return _all(satisfying[number] for number in place)
+        satisfying, found = self.evidence.reasons[self.failed.failure.reason].satisfying, -1
+        for number in place:
+            found &= satisfying[number]
+        return found
 
     def _passed_at(self, place: Place) -> int:
         """Return how many launches came further where the conditions hold."""
         reason, at = self.failed.failure.reason, self.failed.place
         key = (reason, at, place)
         if key not in self.evidence.counts:
-            passed = self.evidence.passed(at, reason)
-            self.evidence.counts[key] = _all(passed(number) for number in place).bit_count()
+            passed, found = self.evidence.passed(at, reason), -1
+            for number in place:
+                found &= passed(number)
+            self.evidence.counts[key] = found.bit_count()
         return self.evidence.counts[key]
 
 
@@ -180,10 +184,12 @@ def parts_of(cause: Place) -> list[Place]:
     return [*(part for size in range(LARGEST) for part in combinations(cause, size)), cause]
 
 
-def _all(bits: Iterable[int]) -> int:
-    found = -1
-    for each in bits:
-        found &= each
+def _by_causes(others: Sequence[Group], inside: int) -> float:
+    """Return how likely there are causes for all failures that are not all inside (its logarithm)."""
+    found = 0.0
+    for group in others:
+        if group.bits & ~inside:
+            found += group.log_prior
     return found
 
 

@@ -133,7 +133,7 @@ class Charter:
         return any(matches_all(found.conditions, seen.assignment) for found in learned.confirmed)
 
     def _is_moved(self, reason: Reason, seen: Observation) -> bool:
-        """Return whether a trial of another reason changes anything of what this reason teaches, on its own or beside."""
+        """Return whether a trial of another reason changes what this reason teaches, on its own or beside others."""
         passed, beside = self._evidence.conditions_of(seen), self._beside.get(reason)
         lessons = [self._alone[reason], *(beside[2].values() if beside else ())]
         return any(lesson.is_moved_by(passed) for lesson in lessons)

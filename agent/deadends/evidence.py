@@ -192,6 +192,12 @@ class Evidence:
                 bits &= ~seen_there
         return bits
 
+    def covered(self, reason: Reason, rung: Rung, phase: Phase, conditions: tuple[int, ...]) -> int:
+        """Return the bits of the failures that a dead end of this place explains: none that struck before it could."""
+        struck = self.reasons[reason].struck.items()
+        earlier = (bits for at, bits in struck if at[0] is rung and PHASE_ORDER[at[1]] < PHASE_ORDER[phase])
+        return self.supporting(conditions, reason) & ~sum(earlier)
+
     def is_seen_elsewhere(self, failed: Failed, bits: int) -> bool:
         """Return whether another launch is among these failures: the same one again only says that it was no chance."""
         seen = self.reasons[failed.failure.reason]

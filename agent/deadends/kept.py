@@ -42,12 +42,10 @@ class Weighing:
 
     def answer(self, question: Hashable, weigh: Callable[[], R]) -> R:
         """Return what was weighed for a question, or weigh it. Nobody may change it."""
-        if question not in self._answers:
-            answer = weigh()
-            if len(self._answers) >= MOST_ANSWERS:
-                del self._answers[next(iter(self._answers))]
-            self._answers[question] = answer
-        found: R = self._answers[question]
+        found: R = self._answers.pop(question) if question in self._answers else weigh()
+        if len(self._answers) >= MOST_ANSWERS:  # those asked about longest ago go
+            del self._answers[next(iter(self._answers))]
+        self._answers[question] = found
         return found
 
 
@@ -84,7 +82,7 @@ class Kept:
         return found
 
     def contradicts(self, passed: Pass, reason: Reason, index: int) -> bool:
-        """Return whether a pass contradicts what was looked at for a failure, or nobody knows any more what that was."""
+        """Return whether a pass contradicts what was looked at for a failure; True where that is forgotten."""
         found = self._weighings.get((reason, index))
         return found is None or any(each <= passed for each in found.standing)
 

@@ -20,12 +20,12 @@ from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.explain import Explanation, Often, beside_chance, explanations
 from agent.deadends.general import most_general
 from agent.deadends.learned import Learned
-from agent.deadends.phases import PHASE_ORDER
 from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
 from agent.deadends.strikes import forbidden_by
 from agent.deadends.suspicion import Suspicion
 from agent.deadends.turns import Turns
 from agent.reasons import Reason
+from runners import Phase, Rung
 from search_spaces import Facts, assignment_key
 
 BELIEVED = 0.98
@@ -77,6 +77,7 @@ class Lesson:
     """Bits of the failures that did not repeat, or that no few conditions explain."""
     _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
     _oftens: dict[tuple[object, ...], Often] = field(default_factory=dict)
+    _covers: dict[tuple[Rung, Phase, tuple[int, ...]], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         seen = self.evidence.reasons[self.reason]
@@ -246,14 +247,10 @@ class Lesson:
 
     def _covered(self, failed: Failed, conditions: tuple[int, ...]) -> int:
         """Return the bits of the failures that a dead end explains: not of those that struck before it could."""
-        seen = self.evidence.reasons[self.reason]
-        rung, phase, _ = failed.place
-        earlier = (
-            bits
-            for place, bits in seen.struck.items()
-            if place[0] is rung and PHASE_ORDER[place[1]] < PHASE_ORDER[phase]
-        )
-        return self.evidence.supporting(conditions, self.reason) & ~sum(earlier)
+        key = (*failed.place[:2], conditions)
+        if key not in self._covers:
+            self._covers[key] = self.evidence.covered(self.reason, *key)
+        return self._covers[key]
 
     def _open_edges(self) -> Iterator[Edge]:
         """Yield the edges at which a failure has no other explanation."""
