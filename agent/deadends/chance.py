@@ -41,6 +41,40 @@ class Group:
     """Of there being such a cause."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Failures that a source is to make, with all that was seen."""
+
+    failures: int
+    """Bits of all of them."""
+    covered: int
+    """Bits of those that it has to make."""
+    others: Sequence[Group]
+    """Those that other causes may make instead."""
+    everywhere: int
+    """Launches that came further, wherever."""
+
+    def log_at(self, there: int, passed: int) -> float:
+        """Return how likely a source at a place makes them, its prior left out.
+
+        Args:
+            there: Bits of the failures at the place.
+            passed: How many launches came further there.
+        """
+        inside = self.failures & there
+        number = inside.bit_count()
+        outside = _log_of_everywhere(self.failures.bit_count() - number, self.everywhere - passed)
+        if not self.covered & ~inside:
+            by_causes = 0.0
+            for group in self.others:
+                if group.bits & ~inside:
+                    by_causes += group.log_prior
+                    if by_causes <= outside:  # none of the rest can make it more
+                        break
+            outside = max(outside, by_causes)
+        return _log_likelihood(number, passed, SOMEWHERE_RATE) + outside
+
+
 @dataclass(frozen=True)
 class Chance:
     """Weighs chance against the causes of failures that look like one of them."""
@@ -94,7 +128,8 @@ class Chance:
         if not self.certain:
             return 0, 0.0
         group = (Group(failures, OUT_OF_THE_QUESTION),)
-        place = max(((), *self._where_it_was_seen), key=lambda each: (self._log_of(each, 0, group, failures), each))
+        seen = _Seen(failures, 0, group, self.evidence.reached(self.failed.failure.phase))
+        place = max(((), *self._where_it_was_seen), key=lambda each: (self._log_of(each, seen), each))
         (often, seldom), there = (SOMEWHERE_RATE if place else EVERYWHERE_RATE), failures & self._failures_at(place)
         passed = self._passed_at(place) if place else self.evidence.reached(self.failed.failure.phase)
         return there, (often + there.bit_count()) / (often + there.bit_count() + seldom + passed)
@@ -119,26 +154,17 @@ class Chance:
         As a logarithm, compared with a single condition that is a cause.
         """
         failures = covered | sum(group.bits for group in others)
-        best = max((self._log_of(place, covered, others, failures) for place in parts), default=-math.inf)
-        everywhere, num_failures = self.evidence.reached(self.failed.failure.phase), failures.bit_count()
-        for there, passed in self._seen_there:  # `_log_of` of single conditions, of which there may be hundreds
-            inside = failures & there
-            outside = _log_of_everywhere(num_failures - (number := inside.bit_count()), everywhere - passed)
-            if not covered & ~inside:
-                outside = max(outside, _by_causes(others, inside))
-            best = max(best, _log_likelihood(number, passed, SOMEWHERE_RATE) + outside)
+        seen = _Seen(failures, covered, others, self.evidence.reached(self.failed.failure.phase))
+        best = max((self._log_of(place, seen) for place in parts), default=-math.inf)
+        for there, passed in self._seen_there:
+            best = max(best, seen.log_at(there, passed))
         return best
 
-    def _log_of(self, place: Place, covered: int, others: Sequence[Group], failures: int) -> float:
+    def _log_of(self, place: Place, seen: _Seen) -> float:
         """Of a source that strikes at a place; what fails elsewhere has other causes, or is chance as well."""
-        everywhere = self.evidence.reached(self.failed.failure.phase)
         if not place:
-            return _log_of_everywhere(failures.bit_count(), everywhere) - math.log(NEW_CAUSE)
-        inside, passed = failures & self._failures_at(place), self._passed_at(place)
-        outside = _log_of_everywhere((failures & ~inside).bit_count(), everywhere - passed)
-        if not covered & ~inside:
-            outside = max(outside, _by_causes(others, inside))
-        return math.log(size_prior(place)) + _log_likelihood(inside.bit_count(), passed, SOMEWHERE_RATE) + outside
+            return _log_of_everywhere(seen.failures.bit_count(), seen.everywhere) - math.log(NEW_CAUSE)
+        return math.log(size_prior(place)) + seen.log_at(self._failures_at(place), self._passed_at(place))
 
     @cached_property
     def _where_it_was_seen(self) -> tuple[Place, ...]:
@@ -182,15 +208,6 @@ def parts_of(cause: Place) -> list[Place]:
     if len(cause) <= LARGEST:
         return [part for size in range(len(cause) + 1) for part in combinations(cause, size)]
     return [*(part for size in range(LARGEST) for part in combinations(cause, size)), cause]
-
-
-def _by_causes(others: Sequence[Group], inside: int) -> float:
-    """Return how likely there are causes for all failures that are not all inside (its logarithm)."""
-    found = 0.0
-    for group in others:
-        if group.bits & ~inside:
-            found += group.log_prior
-    return found
 
 
 def _log_of_everywhere(failed: int, passed: int) -> float:

@@ -124,9 +124,10 @@ class DeadEnd(Frozen):
         if self.state is DeadEndState.CONFIRMED:
             return self.matches(assignment)
         if self.state is DeadEndState.SUSPECTED:
+            if not matches_all(self.conditions, assignment):
+                return False
             named = {condition.parameter for condition in self.conditions}
-            as_seen = all(assignment[name] == self.observed[name] for name in self.suspects if name not in named)
-            return as_seen and matches_all(self.conditions, assignment)
+            return all(assignment[name] == self.observed[name] for name in self.suspects if name not in named)
         return False
 
     def __str__(self) -> str:

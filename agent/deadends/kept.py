@@ -19,6 +19,8 @@ MOST_FAILURES = 512
 """Failures of which something is kept, those asked about last: what is explained is not asked about again."""
 MOST_ANSWERS = 16
 """Answers kept for each of them: a few for each lesson of one moment."""
+MOST_STRIKES = 16
+"""Sets of dead ends that strike anyway, and of values, of which something is kept."""
 MOST_PASSES = 64
 """Passes that may come between two questions about a failure before it is weighed anew."""
 
@@ -57,6 +59,7 @@ class Kept:
         self._latest: dict[Reason, list[Pass]] = {}
         self._number: dict[Reason, int] = {}
         self._tokens: dict[Hashable, int] = {}
+        self._dead: dict[tuple[int, int], dict[tuple[frozenset[int], int], bool]] = {}
 
     def passed(self, reason: Reason, conditions: Pass) -> None:
         """Take in that something with these conditions may have come past where failures of a reason strike."""
@@ -68,6 +71,13 @@ class Kept:
     def token(self, of: Hashable) -> int:
         """Return a number that stands for this: the same for equals."""
         return self._tokens.setdefault(of, len(self._tokens))
+
+    def dead_beside(self, token: int, num_values: int) -> dict[tuple[frozenset[int], int], bool]:
+        """Return what is known of conditions beside the strikes of a token, with so many values seen. Grows."""
+        key = (token, num_values)
+        if key not in self._dead and len(self._dead) >= MOST_STRIKES:
+            del self._dead[next(iter(self._dead))]
+        return self._dead.setdefault(key, {})
 
     def of(self, reason: Reason, index: int) -> Weighing:
         """Return what is known of a failure: nothing where something contradicts what was looked at."""

@@ -22,19 +22,31 @@ def forbidden_by(strikes: Sequence[DeadEnd]) -> tuple[object, ...]:
     return tuple((found.rung, found.conditions, bool(found.within)) for found in strikes)
 
 
-def folded(found: Sequence[Weighed], strikes: Sequence[DeadEnd], evidence: Evidence) -> list[Weighed]:
+Known = dict[tuple[frozenset[int], int], bool]
+"""Conditions, and a further one → whether everything with those and without that one is dead."""
+
+
+def folded(
+    found: Sequence[Weighed], strikes: Sequence[DeadEnd], evidence: Evidence, known: Known | None = None
+) -> list[Weighed]:
     """Return the causes without those that a shorter one differs from only in what is dead, or never runs.
 
     Args:
         found: Possible causes of a failure.
         strikes: Confirmed dead ends, of any rung: what would die as a launch is not probed either.
         evidence: What the study saw.
+        known: What was found before beside the same strikes and values: grows.
     """
+    known = {} if known is None else known
     weights = {frozenset(numbers): weight for weight, numbers, _ in found}
     for mine in sorted(weights, key=len, reverse=True):
         for number in sorted(mine):
             rest = mine - {number}
-            if rest in weights and _is_dead_without(rest, number, strikes, evidence):
+            if rest not in weights:
+                continue
+            if (rest, number) not in known:
+                known[rest, number] = _is_dead_without(rest, number, strikes, evidence)
+            if known[rest, number]:
                 weights[rest] += weights.pop(mine)
                 break
     kept = ((weights.get(frozenset(numbers)), numbers, support) for _, numbers, support in found)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent.propose.in_flight import RUNS_NOW
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
-from search_spaces import Scalar
+from search_spaces import Assignment, Scalar, assignment_key
 
 if TYPE_CHECKING:
     from agent.propose.history import History
@@ -30,13 +30,19 @@ class Refusal:
     """Key of the assignment."""
 
 
+def ruled_out(history: History, point: Assignment, about: str, rung: Rung) -> str | None:
+    """Return the id of the dead end that forbids an assignment, and note it, or None."""
+    atlas = history.atlas
+    dead_end = atlas.match_confirmed(point, about) if about else atlas.match(point)
+    if dead_end is None:
+        return None
+    history.refusals.append(Refusal(dead_end.id, rung, assignment_key(point)))
+    return dead_end.id
+
+
 def why_not(history: History, work: Work) -> str | None:
-    """Return why a piece of work must not or need not be run, or None; what the map rules out is noted."""
+    """Return why a piece of work that the map does not rule out must not or need not be run all the same, or None."""
     atlas, point = history.atlas, work.resolved
-    dead_end = atlas.match_confirmed(point, work.about) if work.about else atlas.match(point)
-    if dead_end is not None:
-        history.refusals.append(Refusal(dead_end.id, work.rung, work.key))
-        return dead_end.id
     is_recheck = atlas.find(work.about) is not None  # whether the dead end, and so the cheaper rung, is right
     if not is_recheck and (why := kept_below(history, point, work.rung)) is not None:
         return why

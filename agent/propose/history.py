@@ -16,7 +16,7 @@ from agent.effects import Rewrites, rewritten
 from agent.propose import sums
 from agent.propose.admission import ATTEMPTS as ATTEMPTS
 from agent.propose.admission import Refusal as Refusal
-from agent.propose.admission import still_locked, why_not
+from agent.propose.admission import ruled_out, still_locked, why_not
 from agent.propose.in_flight import InFlight
 from agent.propose.memo import Memo
 from agent.propose.prepared import prepared
@@ -278,9 +278,14 @@ class History:
         resolved = self.space.normalise(resolved, self.facts) if observed else resolved
         if (shown := self.memory.resolved(requested)) is not None:
             resolved, observed = shown[0], (*observed, *shown[1])
+        rung = rung or (Rung.PROBE if kind is Kind.PROBE else Rung.FULL)
+        locked = None if may_unlock else self.locked_value(requested)
+        if (why := asked.why_not or locked or ruled_out(self, resolved, about, rung)) is not None:
+            self.ruled_out[why] += 1
+            return None
         work = Work(
             kind=kind,
-            rung=rung or (Rung.PROBE if kind is Kind.PROBE else Rung.FULL),
+            rung=rung,
             requested=requested,
             resolved=resolved,
             rewrites=(*resolution.rewrites, *observed),
@@ -289,9 +294,7 @@ class History:
             about=about,
             repeat=repeat,
         )
-        locked = None if may_unlock else self.locked_value(requested)
-        why = asked.why_not or locked or why_not(self, work)
-        if why is not None:
+        if (why := why_not(self, work)) is not None:
             self.ruled_out[why] += 1
             return None
         return work
