@@ -100,6 +100,8 @@ def unproven(trials: Sequence[Trial], space: SearchSpace) -> dict[str, str]:
 
 def rewritten(assignment: Assignment, rewrites: Rewrites) -> tuple[Assignment, tuple[Rewrite, ...]]:
     """Return what an assignment becomes by what was observed before, and what was replaced in it."""
+    if not rewrites:
+        return {**assignment}, ()
     proofs = [proof for item in assignment.items() if (proof := rewrites.get(item)) is not None]
     effective = {proof.parameter: proof.effective for proof in proofs}
     return {**assignment, **effective}, tuple(_rewrite(proof) for proof in proofs)

@@ -79,11 +79,6 @@ class History:
         return self.earlier + len(self.launches)
 
     @cached_property
-    def facts_text(self) -> str:
-        """The facts in words: equal for equal facts."""
-        return str(self.facts)
-
-    @cached_property
     def in_flight(self) -> InFlight:
         """What is running now."""
         return InFlight(self)
@@ -244,6 +239,8 @@ class History:
 
     def locked_value(self, point: Mapping[str, Scalar]) -> str | None:
         """Return a value of the point that no step may propose but an escape, in words, or None."""
+        if not self._locked:
+            return None
         name = next((each for each in point if (each, repr(point[each])) in self._locked), None)
         return None if name is None else f"{name}={point[name]} is tried as an escape only"
 

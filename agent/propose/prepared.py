@@ -34,7 +34,8 @@ def prepared(history: History, candidate: Mapping[str, Scalar]) -> Prepared:
 
 def kept(history: History, name: str, key: str, make: Callable[[], R]) -> R:
     """Return what is made of a candidate by the space, the node and the engine alone; made once for each key."""
-    of = (history.runner, history.space, history.settings.engine, history.facts_text)
+    facts = history.memo.derived("facts", (history.facts,), lambda: str(history.facts))
+    of = (history.runner, history.space, history.settings.engine, facts)
     found: dict[str, R] = history.memo.derived(name, of, dict)
     if key not in found:
         if len(found) >= MOST_KEPT:

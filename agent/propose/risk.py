@@ -59,8 +59,11 @@ class Risk:
 
     @cached_property
     def _prepared(self) -> list[tuple[Suspicion, Causes]]:
-        """The suspected causes in a form that takes a few operations a point: thousands are asked about."""
-        return [(suspicion, Causes(causes)) for suspicion, causes in self._suspected]
+        """The suspected causes in a form that takes a few operations a point: thousands are asked about.
+
+        Where chance is nearly certain there is none.
+        """
+        return [(suspicion, Causes(causes)) for suspicion, causes in self._suspected if causes]
 
     @cached_property
     def _suspected(self) -> list[tuple[Suspicion, list[tuple[Conjunction, float]]]]:

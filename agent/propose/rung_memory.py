@@ -62,7 +62,7 @@ class RungMemory:
 
         Of assignments that the engine resolves to the very same, all stand for the one that was asked first.
         """
-        trial = self._resolved.get(assignment_key(requested))
+        trial = self._resolved.get(assignment_key(requested)) if self._resolved else None
         if trial is None:
             return None
         first = self._first.get(_fingerprint(trial), trial)

@@ -189,7 +189,11 @@ def _working(history: History, rung: Rung, names: tuple[str, ...], size: int) ->
 
     parts = {"trials": history.trials, "checks": history.checks, "probes": history.probes}
     name = f"{size} together at {rung.value}"
-    return set().union(*(history.memo.fold(f"{name} {part}", each, set, add) for part, each in parts.items()))
+
+    def together() -> set[Any]:
+        return set().union(*(history.memo.fold(f"{name} {part}", each, set, add) for part, each in parts.items()))
+
+    return history.memo.derived(name, (*parts.values(), *names), together)
 
 
 def served_values(history: History) -> set[Value]:

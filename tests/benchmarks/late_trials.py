@@ -47,29 +47,31 @@ FIRST = 80
 
 @dataclass
 class Until:
-    """An observer that ends the loop after so many trials."""
+    """An observer that ends the loop after so many trials, and looks at the clock for all but the first of them.
+
+    Until then a fresh agent has taken in the whole study. So has the garbage collector: it looks at all of it each time
+    that a quarter more is there, and would do so here for what the fresh agent has just made.
+    """
 
     interruption: Interruption
-    left: int
+    first: int
+    window: int
+    closed: int = 0
     probes: int = 0
-    cpu_s: float | None = None
+    cpu_s: float = 0.0
 
     def trials_opened(self, trials: Sequence[Trial]) -> None:
-        """Look at the clock, once: until then a fresh agent has taken in the whole study.
-
-        So has the garbage collector: it looks at all of it each time that a quarter more is there, and would do so here
-        for what the fresh agent has just made.
-        """
-        if self.cpu_s is None:
-            gc.collect()
-            self.cpu_s = time.thread_time()
+        """Nothing."""
 
     def trial_closed(self, trial: Trial, history: History) -> None:
         """Count, and say that it is enough."""
-        self.left -= 1
+        self.closed += 1
         self.probes += trial.work.kind is Kind.PROBE
-        if self.left == 0:
-            self.cpu_s = time.thread_time() - (self.cpu_s or 0.0)
+        if self.closed == self.first:
+            gc.collect()
+            self.cpu_s = time.thread_time()
+        if self.closed == self.first + self.window:
+            self.cpu_s = time.thread_time() - self.cpu_s
             self.interruption.note(signal.SIGTERM)
 
     def tick(self) -> None:
@@ -77,14 +79,14 @@ class Until:
 
 
 def run_window(store: StudyStore, home: Home, window: int, in_flight: int) -> float:
-    """Run so many trials and return the CPU milliseconds of each."""
+    """Run two rounds of trials, then so many more, and return the CPU milliseconds of each of these."""
     interruption = Interruption()
-    until = Until(interruption, window)
+    until = Until(interruption, 2 * in_flight, window)
     runner = make_runner("replay")
     pool = cast(RayPool, PoolInHere(runner))
     Campaign(store, runner, pool, home, own_lease(), {}, (until,), interruption, slots=in_flight).run()
-    click.echo(f"{until.probes} of {window} were probes", err=True)
-    return 1e3 * (until.cpu_s or 0.0) / window
+    click.echo(f"{until.probes} of {until.closed} were probes", err=True)
+    return 1e3 * until.cpu_s / window
 
 
 def fill(store: StudyStore, home: Home, size: int, seed: int) -> None:
