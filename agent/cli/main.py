@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 LONGEST_MESSAGE = 1400
-NO_COMMAND = 2
-"""Exit code where no command was named, as for any other wrong input."""
+WRONG_INPUT = 2
+"""As `agent.errors` has it, which is not loaded here; where no command was named, too."""
+PACKAGE = "serving-search-agent"
 INTERRUPTED = 130
 """As `agent.errors` has it, which is not loaded here."""
 COMMANDS = {
@@ -81,7 +82,7 @@ class LazyGroup(click.Group):
         """Read the group's own words; without any, say what there is."""
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), err=True)
-            ctx.exit(NO_COMMAND)
+            ctx.exit(WRONG_INPUT)
         with _printable_usage():
             return super().parse_args(ctx, args)
 
@@ -151,6 +152,18 @@ def _shown(message: str) -> str:
     return shortened(printable(redact_text(message)), LONGEST_MESSAGE)
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    if not is_wanted or ctx.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        click.echo(f"agent, version {version(PACKAGE)}")
+    except PackageNotFoundError:
+        _fail("the version is not known: this copy is not installed. In its folder, run: pip install -e .", WRONG_INPUT)
+    ctx.exit()
+
+
 EPILOG = """\b
 Begin with  agent search --engine replay --node pcie8-blackwell-cuda128
             (a modelled node: half a minute), or
@@ -168,6 +181,13 @@ Exit codes  0 done; 2 wrong input; 3 nothing works here; 4 node unusable;
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="serving-search-agent", prog_name="agent")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     """Search the serving configuration of a GPU node: the best speculative setting, and what cannot work, and why."""

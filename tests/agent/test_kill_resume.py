@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tests.benchmarks.kill_resume import courses, run
+from tests.benchmarks.kill_courses import courses
+from tests.benchmarks.kill_resume import run
 
 
 def test_a_study_that_is_killed_again_and_again_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:

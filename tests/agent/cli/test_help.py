@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agent.cli.main import COMMANDS, SUMMARIES, main
-from agent.errors import INTERRUPTED_EXIT_CODE
+from agent.errors import INTERRUPTED_EXIT_CODE, UsageError
 from tests.support.command_line import environment
 
 GOLDEN = Path(__file__).with_name("options.txt")
@@ -99,3 +100,14 @@ def test_an_interruption_at_any_moment_has_the_code_of_one(monkeypatch: pytest.M
 
     monkeypatch.setattr(type(main), place, interrupted)
     assert CliRunner().invoke(main, ["status"]).exit_code == INTERRUPTED_EXIT_CODE == 130
+
+
+def test_a_copy_that_is_not_installed_says_so_instead_of_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    assert CliRunner().invoke(main, ["--version"]).output.startswith("agent, version ")
+    monkeypatch.setattr(metadata, "version", missing)
+    result = CliRunner().invoke(main, ["--version"])
+    assert result.exit_code == UsageError.exit_code
+    assert "pip install" in result.stderr and not result.stdout
