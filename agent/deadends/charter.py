@@ -15,15 +15,12 @@ from agent.deadends.learn import Lesson
 from agent.deadends.learned import Learned
 from agent.deadends.observation import Observation, observation_of
 from agent.deadends.refutations import refuted
-from agent.deadends.strikes import forbidden_by
+from agent.deadends.strikes import Strikes, forbidden_by
 from agent.deadends.variants import Variants
 from agent.reasons import Reason
 from agent.store.trial import Trial
-from runners import Rung
-from search_spaces import Conjunction, Facts, SearchSpace, matches_all
+from search_spaces import Facts, SearchSpace, matches_all
 
-Strikes = tuple[tuple[Rung, Conjunction, bool], ...]
-"""Rung, conditions and whether it is bounded by `within`, of dead ends that strike anyway."""
 ROUNDS = 3
 """How often what became clear is used to make more of it clear."""
 

@@ -14,16 +14,18 @@ from collections.abc import Mapping, Sequence
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.evidence import Evidence
 from agent.deadends.implied import Weighed
-from search_spaces import Comparison, Condition, Scalar
+from runners import Rung
+from search_spaces import Comparison, Condition, Conjunction, Scalar
 
-
-def forbidden_by(strikes: Sequence[DeadEnd]) -> tuple[object, ...]:
-    """Return what of these dead ends counts for `folded`: what they forbid."""
-    return tuple((found.rung, found.conditions, bool(found.within)) for found in strikes)
-
-
+Strikes = tuple[tuple[Rung, Conjunction, bool], ...]
+"""Rung, conditions and whether it is bounded by `within`, of dead ends that strike anyway."""
 Known = dict[tuple[frozenset[int], int], bool]
 """Conditions, and a further one → whether everything with those and without that one is dead."""
+
+
+def forbidden_by(strikes: Sequence[DeadEnd]) -> Strikes:
+    """Return what of these dead ends counts for `folded`: what they forbid."""
+    return tuple((found.rung, found.conditions, bool(found.within)) for found in strikes)
 
 
 def folded(

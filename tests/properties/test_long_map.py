@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.deadends import turns
+from agent.deadends import kept, turns
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter, chart
 from agent.deadends.evidence import Evidence, Failed
@@ -72,6 +72,21 @@ def test_lessons_that_are_kept_are_those_that_would_be_learned_anew(drawn: tuple
     for end in range(1, len(trials) + 1):
         launches, probes = split(trials[:end])
         assert charter.chart(launches, probes) == chart(launches, probes, space, FACTS)
+
+
+@pytest.mark.usefixtures("weighed")
+@settings(max_examples=100)
+@given(rows())
+def test_what_is_kept_of_earlier_weighings_changes_nothing(drawn: tuple[SearchSpace, list[Row]]) -> None:
+    """One that forgets nearly all of it at once draws the same map."""
+
+    def maps() -> list[Atlas]:
+        charter, trials = Charter(drawn[0], FACTS), numbered(drawn[1])
+        return [charter.chart(*split(trials[:end])) for end in range(1, len(trials) + 1)]
+
+    with mock.patch.multiple(kept, MOST_FAILURES=1, MOST_ANSWERS=1, MOST_PASSES=1, MOST_STRIKES=1):
+        forgetful = maps()
+    assert maps() == forgetful
 
 
 @pytest.mark.usefixtures("weighed")

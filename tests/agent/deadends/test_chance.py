@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.deadends.atlas import Atlas
+from agent.deadends.chance import parts_of
 from agent.deadends.charter import chart
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
@@ -98,3 +99,10 @@ def test_what_struck_in_an_earlier_phase_has_a_cause_of_its_own() -> None:
     found = {str(each): each.support for each in charted([*others, *late, *early]).confirmed}
     assert set(found) == {"backend = b", "expert = true"}
     assert set(found["expert = true"]) == {f"#{len(others) + len(late) + index}" for index in range(len(early))}
+
+
+def test_a_whole_assignment_has_few_places_where_chance_may_strike() -> None:
+    """All parts of it would be two to the number of its parameters."""
+    assert parts_of((1, 2)) == [(), (1,), (2,), (1, 2)]
+    many = tuple(range(40))
+    assert [len(part) for part in parts_of(many)] == [0] + 40 * [1] + 780 * [2] + [40]
