@@ -57,7 +57,7 @@ def _open_failures(history: History) -> dict[str, Trial]:
 
 def _unsettled(history: History) -> list[Trial]:
     """Return the failed launches that no more than a suspicion speaks of: of a long study, few."""
-    rows = list(sums.failed_once_by_label(history).items())
+    rows = list(sums.failed_once(history).items())
     for labels in _settled(history):
         rows = [row for row in rows if row[0] not in labels]
     return [trial for _, trial in rows]

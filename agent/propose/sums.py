@@ -107,13 +107,8 @@ def stopping(history: History) -> list[Trial]:
     return [trial for found in folds for trial in found]
 
 
-def failed_once(history: History) -> list[Trial]:
-    """Return the failed launches whose failure's policy may ask for a second one."""
-    return list(failed_once_by_label(history).values())
-
-
-def failed_once_by_label(history: History) -> dict[str, Trial]:
-    """Return the same by their labels, in order."""
+def failed_once(history: History) -> dict[str, Trial]:
+    """Return the failed launches whose failure's policy may ask for a second one, by their labels, in order."""
     return history.memo.fold("failed once", history.trials, dict, _add_failed_once)
 
 

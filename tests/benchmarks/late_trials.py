@@ -140,7 +140,7 @@ def main(
             began = time.thread_time()
             fill(store, home, size, seed)
             click.echo(f"filled up to {size} in {time.thread_time() - began:.1f} CPU s", err=True)
-            profiler = cProfile.Profile(time.thread_time)
+            profiler = cProfile.Profile()
             if profile and size == sizes[-1]:
                 profiler.enable()
             cost[size] = round(run_window(store, home, window, in_flight), 1)
