@@ -7,7 +7,8 @@ hundreds. What the map or the duplicates rule out is rejected there and never st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
     from optuna.storages import BaseStorage
-    from optuna.trial import FrozenTrial
+    from optuna.trial import FrozenTrial, TrialState
 
 ASKS = 4
 """Samples that may be ruled out before the best one's neighbours are walked instead. Each costs as much as a whole
 proposal of Optuna's, and a model that names what is known four times in a row has little more to say."""
-SHADOW = "shadow"
 WALK = 4096
 """Points of the space looked at in that walk."""
 BEST_ROWS, RECENT_ROWS = 100, 200
@@ -51,10 +51,10 @@ class Sampler:
     """The shadow study, kept between proposals only to save rebuilding what has not changed."""
 
     space: SearchSpace
-    rows: list[Row] = field(default_factory=list)
-    storage: BaseStorage | None = None
     memo: Memo = field(default_factory=Memo)
     """Sums over the closed trials, which a history may go on with."""
+    _rows: dict[tuple[Row, int], FrozenTrial] = field(default_factory=dict)
+    """The rows of the last proposal and how many equal ones stood before each, as Optuna has them."""
 
     @cached_property
     def distributions(self) -> dict[str, BaseDistribution]:
@@ -72,18 +72,19 @@ class Sampler:
             yield dict(sampler.sample_relative(study, unused_trial, self.distributions))
 
     def _shadow(self, rows: list[Row]) -> Study:
+        """Return a study that has just these rows. Only those are made that the last one did not have."""
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        if self.storage is None or rows[: len(self.rows)] != self.rows:
-            self.storage, self.rows = optuna.storages.InMemoryStorage(), []
-            optuna.create_study(study_name=SHADOW, storage=self.storage, direction="maximize")
-        # A new object each time: samplers read what a study has cached, which `add_trial` does not bring up to date.
-        study = optuna.load_study(study_name=SHADOW, storage=self.storage)
-        for row in rows[len(self.rows) :]:
-            study.add_trial(_frozen(row, self.distributions))
-        self.rows = rows
-        return study
+        kept, before = {}, Counter[Row]()
+        for number, row in enumerate(rows):
+            key = (row, before[row])
+            before[row] += 1
+            trial = self._rows.get(key) or _frozen(row, self.distributions)
+            trial.number = number
+            kept[key] = trial
+        self._rows = kept
+        return optuna.create_study(storage=shadow_storage(list(kept.values())), direction="maximize")
 
 
 def propose(history: History, sampler: Sampler) -> Work | None:
@@ -139,3 +140,16 @@ def _frozen(row: Row, distributions: dict[str, BaseDistribution]) -> FrozenTrial
 
     state = TrialState.PRUNED if row.value is None else TrialState.COMPLETE
     return create_trial(state=state, value=row.value, params=dict(row.assignment), distributions=distributions)
+
+
+def shadow_storage(trials: list[FrozenTrial]) -> BaseStorage:
+    """Return a storage whose studies have just these trials: adding them one by one would copy each."""
+    from optuna.storages import InMemoryStorage
+
+    class ShadowStorage(InMemoryStorage):
+        def get_all_trials(
+            self, study_id: int, deepcopy: bool = True, states: Container[TrialState] | None = None
+        ) -> list[FrozenTrial]:
+            return [trial for trial in trials if states is None or trial.state in states]
+
+    return ShadowStorage()
