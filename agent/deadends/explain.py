@@ -78,7 +78,7 @@ def explanations(
     """
     total, kept = _possible(failed, evidence, unexplained, often)
     if strikes is not None:
-        kept = folded(kept, strikes, evidence)
+        kept = folded(kept, strikes, evidence, failed)
     kept = sorted(kept, key=lambda row: -row[0])
     return [
         Explanation(tuple(map(evidence.lexicon.condition, numbers)), numbers, weight / total, support)
