@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import chart
+from agent.deadends.dead_end import DeadEndState
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
 from runners import Phase, Rung
@@ -49,12 +52,28 @@ def test_what_one_pass_left_of_a_place_that_nearly_always_fails_is_not_believed(
     assert [str(found) for found in atlas.dead_ends] == ["backend = b ∧ expert = false"]
 
 
-def test_further_passes_beside_it_make_the_same_believed() -> None:
-    """A source that comes and goes would have struck there as well."""
-    beside = [row(PASSED, "b", draft, graph, True) for draft, graph in ((2, 2), (0, 0), (1, 8), (3, 1))]
-    assert [str(found) for found in charted([*ELSEWHERE, *SIX_OF_SIX, *beside]).confirmed] == [
-        "backend = b ∧ expert = false"
-    ]
+BESIDE = [
+    *(row(PASSED, "b", draft, graph, True) for draft, graph in ((2, 2), (0, 0), (1, 8), (3, 1), (0, 4), (1, 2))),
+    *(row(PASSED, backend, draft, graph, False) for backend, draft, graph in (("a", 0, 1), ("c", 3, 8), ("d", 1, 0))),
+    row(PASSED, "b", 2, 0, True),
+]
+"""With one of the two conditions each."""
+
+
+@pytest.mark.parametrize(("passes", "state"), [(4, DeadEndState.SUSPECTED), (10, DeadEndState.CONFIRMED)])
+def test_passes_beside_it_make_the_same_believed_once_they_are_enough(passes: int, state: DeadEndState) -> None:
+    """A source that comes and goes with `backend = b` would have struck there as well, one without `expert`, too."""
+    (found,) = charted([*ELSEWHERE, *SIX_OF_SIX, *BESIDE[:passes]]).dead_ends
+    assert (str(found), found.state) == ("backend = b ∧ expert = false", state)
+
+
+def test_what_is_not_believed_yet_is_not_launched_either() -> None:
+    """Only the very values of the cause count: whatever else differs, the launch would most likely fail."""
+    atlas = charted([*ELSEWHERE, *SIX_OF_SIX, *BESIDE[:4]])
+    new, _, _ = row(PASSED, "b", 3, 1, False)
+    assert atlas.confirmed == ()
+    assert atlas.match(new) is not None
+    assert atlas.match({**new, "backend": "a"}) is None
 
 
 def test_the_parts_of_a_place_that_comes_and_goes_are_no_dead_ends() -> None:
