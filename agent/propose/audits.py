@@ -6,6 +6,7 @@ a pass there refutes it before it costs the search anything.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from agent.deadends.dead_end import DeadEnd
@@ -19,8 +20,8 @@ EACH = {Rung.PROBE: 1}
 """Audits of a dead end at a rung that told something: probes cost little, and what is known dead is not launched."""
 MOST_TRIED = 5
 """Audits of a dead end in all: they may fail by another cause, and then tell nothing."""
-CONTEXTS = 12
-"""Working assignments that are tried as the rest of an audit."""
+CONTEXTS, MOST_CONTEXTS = 12, 48
+"""Working assignments that are tried as the rest of an audit, and among how many they are looked for."""
 
 
 def propose(history: History, rung: Rung) -> Iterator[Work]:
@@ -55,14 +56,13 @@ def _boldest_first(history: History, found: DeadEnd, support: list[Assignment]) 
     visible = history.space.probe_parameters
     known: dict[str, set[str]] = {name: {repr(point[name]) for point in support} for name in visible}
     equal = {each.parameter for each in found.conditions if each.comparison is Comparison.EQUAL}
-    compared = set(visible) - equal
+    compared = {name: values for name, values in known.items() if name not in equal}
     points: dict[str, tuple[int, Assignment]] = {}
-    for context in _contexts(history, found):
+    for context in _contexts(history, found, own, compared):
         for candidate in _varied(history, found, {**context, **own}, own, known):
             point = history.space.normalise(candidate, history.facts)
             if found.matches(point):
-                shared = sum(repr(point[name]) in values for name, values in known.items() if name in compared)
-                points.setdefault(str(point), (shared, point))
+                points.setdefault(str(point), (_shared(point, compared), point))
     return [points[key][1] for key in sorted(points, key=lambda key: (points[key][0], key))]
 
 
@@ -78,6 +78,15 @@ def _varied(
         yield from ({**point, name: value} for value in history.space.parameters[name].domain)
 
 
-def _contexts(history: History, found: DeadEnd) -> list[Assignment]:
+def _contexts(history: History, found: DeadEnd, own: Assignment, known: dict[str, set[str]]) -> list[Assignment]:
+    """Return working assignments that share least with the support, and in which no other dead end strikes first."""
     points = history.working_at(found.rung)
-    return [points[key] for key in sorted(points)][-CONTEXTS:]
+    latest = list(itertools.islice(reversed(points), MOST_CONTEXTS))
+    inside = {key: history.space.normalise({**points[key], **own}, history.facts) for key in latest}
+    alive = [key for key in latest if history.atlas.match_confirmed(inside[key], found.id) is None]
+    return [points[key] for key in sorted(alive, key=lambda key: (_shared(inside[key], known), key))[:CONTEXTS]]
+
+
+def _shared(point: Assignment, known: dict[str, set[str]]) -> int:
+    """Return how many values of a point some support had."""
+    return sum(repr(point[name]) in values for name, values in known.items())
