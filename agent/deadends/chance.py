@@ -33,7 +33,7 @@ OUT_OF_THE_QUESTION = -200.0
 MOST_CHANCE = 0.02
 """Odds of chance up to which failures count as real, by their number alone; by all that was seen, if their message
 names the cause."""
-MOST_UNNAMED = 0.01
+MOST_UNNAMED = 0.004
 """The same by all that was seen of them, where their message names nothing."""
 MOST_OF_ONE = 0.001
 """The same of a source with one condition of several: one is enough for many conjunctions that never passed, of which

@@ -28,7 +28,7 @@ def test_one_failure_at_the_edge_moves_no_limit() -> None:
     atlas = charted([*at_most_two(), *at_eight(failed()), LONE])
     assert states(atlas) == {"graph ≥ 8": DeadEndState.CONFIRMED, "graph ≥ 4": DeadEndState.SUSPECTED}
     edge = next(found for found in atlas.dead_ends if found.state is DeadEndState.SUSPECTED)
-    assert edge.support == ("#14",)
+    assert edge.support == ("#16",)
     assert atlas.match(LONE[0]) == edge
     assert atlas.match({**LONE[0], "draft": 1}) is None
     assert atlas.edges_of(atlas.confirmed[0]) == (edge,)
