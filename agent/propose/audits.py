@@ -14,7 +14,8 @@ from agent.propose import tallies
 from agent.propose.history import History
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
-from search_spaces import Assignment, Comparison, Scalar
+from search_spaces import Assignment, Comparison, Parameter, Scalar
+from search_spaces.condition import is_number
 
 EACH = {Rung.PROBE: 1}
 """Audits of a dead end at a rung that told something: probes cost little, and what is known dead is not launched."""
@@ -57,12 +58,12 @@ def _boldest_first(history: History, found: DeadEnd, support: list[Assignment]) 
     known: dict[str, set[str]] = {name: {repr(point[name]) for point in support} for name in visible}
     equal = {each.parameter for each in found.conditions if each.comparison is Comparison.EQUAL}
     compared = {name: values for name, values in known.items() if name not in equal}
-    points: dict[str, tuple[int, Assignment]] = {}
+    points: dict[str, tuple[float, Assignment]] = {}
     for context in _contexts(history, found, own, compared):
         for candidate in _varied(history, found, {**context, **own}, own, known):
             point = history.space.normalise(candidate, history.facts)
             if found.matches(point):
-                points.setdefault(str(point), (_shared(point, compared), point))
+                points.setdefault(str(point), (_shared(history, point, compared), point))
     return [points[key][1] for key in sorted(points, key=lambda key: (points[key][0], key))]
 
 
@@ -84,9 +85,21 @@ def _contexts(history: History, found: DeadEnd, own: Assignment, known: dict[str
     latest = list(itertools.islice(reversed(points), MOST_CONTEXTS))
     inside = {key: history.space.normalise({**points[key], **own}, history.facts) for key in latest}
     alive = [key for key in latest if history.atlas.match_confirmed(inside[key], found.id) is None]
-    return [points[key] for key in sorted(alive, key=lambda key: (_shared(inside[key], known), key))[:CONTEXTS]]
+    return [
+        points[key] for key in sorted(alive, key=lambda key: (_shared(history, inside[key], known), key))[:CONTEXTS]
+    ]
 
 
-def _shared(point: Assignment, known: dict[str, set[str]]) -> int:
-    """Return how many values of a point some support had."""
-    return sum(repr(point[name]) in values for name, values in known.items())
+def _shared(history: History, point: Assignment, known: dict[str, set[str]]) -> float:
+    """Return how much a point shares with the support: what lies beyond all of an ordered parameter shares least."""
+    return sum(_nearness(history.space.parameters[name], point[name], values) for name, values in known.items())
+
+
+def _nearness(parameter: Parameter, value: Scalar, known: set[str]) -> float:
+    if repr(value) in known:
+        return 1.0
+    if not parameter.monotone or not is_number(value):
+        return 0.0
+    ordered = sorted((each for each in parameter.domain if is_number(each)), key=float)
+    steps = (abs(ordered.index(value) - place) for place, each in enumerate(ordered) if repr(each) in known)
+    return 1.0 / (1.0 + min(steps, default=len(ordered)))
