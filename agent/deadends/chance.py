@@ -30,6 +30,14 @@ SOMEWHERE_RATE, EVERYWHERE_RATE = (3.0, 6.0), (1.0, 19.0)
 Place = tuple[int, ...]
 """Where a source strikes: conditions as the lexicon numbers them. Empty: everywhere."""
 OUT_OF_THE_QUESTION = -200.0
+MOST_CHANCE = 0.02
+"""Odds of chance up to which failures count as real, by their number alone; by all that was seen, if their message
+names the cause."""
+MOST_UNNAMED = 0.004
+"""The same by all that was seen of them, where their message names nothing."""
+MOST_OF_ONE = 0.001
+"""The same of a source with one condition of several: one is enough for many conjunctions that never passed, of which
+the experiments find the luckiest. A study of ten dead ends then has an untrue one in a hundred times at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +100,23 @@ class Chance:
             covered: Bits of the failures that look the same and that the cause explains.
             others: Those that neither it nor any confirmed dead end explains.
         """
+        return self._odds_at(parts_of(cause), cause, covered, others)
+
+    def _odds_at(self, parts: Sequence[Place], cause: Place, covered: int, others: Sequence[Group]) -> float:
+        """Return the same of sources at some parts of the cause, and where chance was seen."""
         usual = CHANCE[self.failed.failure.policy]
         if usual == 0.0:
             return 0.0
-        parts = parts_of(cause)
         by_chance = math.log(usual) + self._best(parts, covered, others)
         by_cause = math.log(size_prior(cause)) + self._besides(parts, others, math.log(usual * NEW_CAUSE))
-        return self._named * math.exp(max(-50.0, min(50.0, by_chance - by_cause)))
+        return self._named * _ratio(by_chance - by_cause)
+
+    def is_excluded(self, cause: Place, covered: int, others: Sequence[Group]) -> bool:
+        """Return whether a cause may be believed beside chance; the arguments are those of `odds`."""
+        if self.failed.blames:
+            return self.odds(cause, covered, others) <= MOST_CHANCE
+        of_one = self._odds_at([(number,) for number in cause], cause, covered, others) if len(cause) > 1 else 0.0
+        return of_one <= MOST_OF_ONE and self.odds(cause, covered, others) <= MOST_UNNAMED
 
     def odds_beyond(self, others: Sequence[Group], beyond: int, is_named: bool) -> float:
         """Return how likelier chance made the failures at which a limit would begin earlier, than that it does.
@@ -117,7 +135,7 @@ class Chance:
         places = [(), *((number,) for number, bits in satisfying.items() if not beyond & ~bits)]
         by_chance = math.log(usual * NEW_CAUSE) + self._best(places, beyond, others)
         by_cause = self._besides(places, others, math.log(usual * NEW_CAUSE))
-        return (NAMES_ITS_CAUSE if is_named else 1.0) * math.exp(max(-50.0, min(50.0, by_chance - by_cause)))
+        return (NAMES_ITS_CAUSE if is_named else 1.0) * _ratio(by_chance - by_cause)
 
     def often(self, failures: int) -> tuple[int, float]:
         """Return the bits of the failures where chance strikes most likely, and its rate there; all in vain: no bits.
@@ -208,6 +226,10 @@ def parts_of(cause: Place) -> list[Place]:
     if len(cause) <= LARGEST:
         return [part for size in range(len(cause) + 1) for part in combinations(cause, size)]
     return [*(part for size in range(LARGEST) for part in combinations(cause, size)), cause]
+
+
+def _ratio(log: float) -> float:
+    return math.exp(max(-50.0, min(50.0, log)))
 
 
 def _log_of_everywhere(failed: int, passed: int) -> float:

@@ -43,8 +43,11 @@ class Charter:
         self._refuting: list[Trial] = []
         self._alone: dict[Reason, Lesson] = {}
         self._learned: dict[Reason, Learned] = {}
-        self._beside: dict[Reason, tuple[Lesson, int, dict[Strikes, Lesson]]] = {}
-        """What unclear reasons taught beside others: as long as they teach the same alone, and the same values run."""
+        self._beside: dict[Reason, tuple[Lesson, tuple[int, int], dict[Strikes, Lesson]]] = {}
+        """What unclear reasons taught beside others, as long as they teach the same alone.
+
+        And the same values run, and nothing more failed in their phases.
+        """
         self._trials, self._probes = Intake(), Intake()
         self._atlas = self._drawn()
 
@@ -93,13 +96,14 @@ class Charter:
     def _beside_others(self, reason: Reason, known: Sequence[DeadEnd], strikes: Sequence[DeadEnd]) -> Lesson:
         """Return what a reason teaches beside dead ends that strike anyway; what bears on neither is not learned again.
 
-        Of those dead ends only what they forbid counts (`strikes.folded`), and of all else only which values run.
+        Of those dead ends only what they forbid counts (`strikes.folded`), and of all else only which values run and
+        what else strikes in the same phases.
         """
-        alone, num_values = self._alone[reason], self._evidence.num_values
+        alone, others = self._alone[reason], (self._evidence.num_values, self._evidence.num_failed(reason))
         asked = forbidden_by(strikes)
         kept = self._beside.get(reason)
-        if kept is None or kept[0] is not alone or kept[1] != num_values:
-            kept = self._beside[reason] = (alone, num_values, {})
+        if kept is None or kept[0] is not alone or kept[1] != others:
+            kept = self._beside[reason] = (alone, others, {})
         if asked not in kept[2]:
             kept[2][asked] = Lesson(reason, self._evidence, self._facts, known, strikes)
         return kept[2][asked]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import zlib
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from agent.deadends.claims import RUNG_ORDER as RUNG_ORDER
@@ -101,6 +101,7 @@ class Evidence:
         """Failures that came further than some phase: they passed what strikes there."""
         self._surviving: dict[tuple[Rung, Phase], dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._num_survivors: dict[Phase, int] = defaultdict(int)
+        self._num_failed: dict[Phase, int] = defaultdict(int)
         self._launches: dict[tuple[Rung, str], tuple[list[Observation], list[Failed]]] = {}
         self.kept = Kept()
         """What was weighed before, as far as it holds."""
@@ -163,6 +164,17 @@ class Evidence:
     def reached(self, phase: Phase) -> int:
         """Return how many launches came further than a phase."""
         return len(self.passes) + self._num_survivors[phase]
+
+    def num_failed(self, reason: Reason) -> int:
+        """Return how many launches and probes failed, for any reason, in phases in which a reason struck."""
+        return sum(self._num_failed[phase] for phase in {phase for _, phase, _ in self.reasons[reason].struck})
+
+    def struck_otherwise(self, conditions: tuple[int, ...], failed: Failed) -> Iterator[Reason]:
+        """Yield the other reasons for which something that satisfies all conditions failed in a failure's phase."""
+        for reason, other in self.reasons.items():
+            bits = sum(bits for place, bits in other.struck.items() if place[1] is failed.failure.phase)
+            if reason is not failed.failure.reason and bits and bits & _all(conditions, other.satisfying):
+                yield reason
 
     def bears_on(self, seen: Observation, reason: Reason) -> bool:
         """Return whether a trial of another reason changes what is known where failures of a reason struck.
@@ -236,6 +248,7 @@ class Evidence:
             draw=zlib.crc32(assignment_key(seen.assignment).encode()),
         )
         evidence.failures.append(failed)
+        self._num_failed[failure.phase] += 1
         bisect.insort(evidence.ordered, failed, key=lambda each: each.order)
         evidence.blaming[failed.blames] |= 1 << failed.index
         evidence.looking[failed.signature] |= 1 << failed.index

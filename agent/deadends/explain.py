@@ -86,9 +86,9 @@ def explanations(
     )
     if strikes is None:
         return weighing.answer(("explained", *key), lambda: _shares(possible, total, evidence))
-    beside = ("explained", *key, token, evidence.num_values)
+    beside = ("explained", *key, token, evidence.num_values, evidence.num_failed(failed.failure.reason))
     known = evidence.kept.dead_beside(token, evidence.num_values)
-    return weighing.answer(beside, lambda: _shares(folded(possible, strikes, evidence, known), total, evidence))
+    return weighing.answer(beside, lambda: _shares(folded(possible, strikes, evidence, failed, known), total, evidence))
 
 
 def _shares(kept: Sequence[Weighed], total: float, evidence: Evidence) -> list[Explanation]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from agent.deadends.chance import CHANCE, OUT_OF_THE_QUESTION, Chance, Group
+from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance, Group
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.edges import Edge, Limits
 from agent.deadends.entries import Entries, by_age
@@ -32,10 +32,6 @@ BELIEVED = 0.98
 """Share of the best explanation from which it is believed."""
 UNNAMED = 0.3
 """How likely a failure that looks the same, but does not name a parameter as the other one does, has another cause."""
-MOST_CHANCE = 0.02
-"""Odds of chance up to which failures count as real, by their number alone."""
-MOST_ODDS = 0.01
-"""The same by all that was seen of them, where their message names nothing, up to which a cause is believed."""
 
 
 def learn(
@@ -178,10 +174,14 @@ class Lesson:
         """Return the odds that chance caused the failures which the likeliest explanation of one of them covers."""
         if CHANCE[failed.failure.policy] == 0.0:
             return 0.0
-        alike = self.evidence.reasons[self.reason].alike(failed)
+        return self._chance(failed).odds(best.numbers, *self._seen_of(failed, best, unexplained))
+
+    def _seen_of(self, failed: Failed, best: Explanation, unexplained: int) -> tuple[int, tuple[Group, ...]]:
+        """Return the bits of the failures that an explanation covers, and the others that look the same."""
+        alike = self._alike(failed)
         covered = unexplained & alike & self._covered(failed, best.numbers)
         others = (unexplained | self.by_chance) & alike & ~covered
-        return self._chance(failed).odds(best.numbers, covered, tuple(self._groups(others, unexplained)))
+        return covered, tuple(self._groups(others, unexplained))
 
     def _groups(self, bits: int, unexplained: int) -> Iterator[Group]:
         """Yield the failures by what would explain several of them, with how likely there is such a cause."""
@@ -222,8 +222,7 @@ class Lesson:
     def _drawn_back(self, failed: Failed, best: Explanation, unexplained: int) -> tuple[int, ...]:
         """Return the conditions of an explanation, with its limits where failures enough are for them."""
         alike = self._alike(failed)
-        covered = self._covered(failed, best.numbers) & unexplained & alike
-        groups = tuple(self._groups((unexplained | self.by_chance) & alike & ~covered, unexplained))
+        covered, groups = self._seen_of(failed, best, unexplained)
         chance = self._chance(failed)
         often = self._often(failed, (unexplained | self.by_chance) & alike)
         odds = partial(chance.odds_beyond, groups)
@@ -236,7 +235,9 @@ class Lesson:
         """Return whether a cause is far likelier than the others and than chance."""
         if best.share < BELIEVED or not self._is_enough(failed, self._covered(failed, best.numbers), best.support):
             return False
-        return self._odds(failed, best, unexplained) <= (MOST_CHANCE if failed.blames else MOST_ODDS)
+        if CHANCE[failed.failure.policy] == 0.0:
+            return True
+        return self._chance(failed).is_excluded(best.numbers, *self._seen_of(failed, best, unexplained))
 
     def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
         """One failure alone confirms nothing: its message may name only a part of the cause."""

@@ -4,6 +4,9 @@ If `expert_parallel` with `nccl_proto = auto` hangs, and with `p2p_disable` besi
 "hangs, but only without `p2p_disable`" says the same about everything that may still be launched. Of two explanations
 that differ only there, the shorter one stands for both. Several dead ends may do this together: one with
 `allreduce = custom`, another with every other value of it.
+
+What fails there in the very phase of the cause speaks against the shorter one, which might as well have come first.
+Where that makes the longer one likely, nobody can tell, and both stay possible.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from agent.deadends.dead_end import DeadEnd
-from agent.deadends.evidence import Evidence
+from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.implied import Weighed
 from runners import Rung
 from search_spaces import Comparison, Condition, Conjunction, Scalar
@@ -22,6 +25,11 @@ Strikes = tuple[tuple[Rung, Conjunction, bool], ...]
 Known = dict[tuple[frozenset[int], int], bool]
 """Conditions, and a further one → whether everything with those and without that one is dead."""
 
+COMES_FIRST = 0.5
+"""How likely a cause comes after another one that strikes in the same phase, wherever both hold."""
+MOST_DOUBT = 0.3
+"""How likely the longer of two causes is, compared with the shorter one, up to which this one stands for both."""
+
 
 def forbidden_by(strikes: Sequence[DeadEnd]) -> Strikes:
     """Return what of these dead ends counts for `folded`: what they forbid."""
@@ -29,7 +37,11 @@ def forbidden_by(strikes: Sequence[DeadEnd]) -> Strikes:
 
 
 def folded(
-    found: Sequence[Weighed], strikes: Sequence[DeadEnd], evidence: Evidence, known: Known | None = None
+    found: Sequence[Weighed],
+    strikes: Sequence[DeadEnd],
+    evidence: Evidence,
+    failed: Failed | None = None,
+    known: Known | None = None,
 ) -> list[Weighed]:
     """Return the causes without those that a shorter one differs from only in what is dead, or never runs.
 
@@ -37,6 +49,7 @@ def folded(
         found: Possible causes of a failure.
         strikes: Confirmed dead ends, of any rung: what would die as a launch is not probed either.
         evidence: What the study saw.
+        failed: The failure; None: whatever its phase is.
         known: What was found before beside the same strikes and values: grows.
     """
     known = {} if known is None else known
@@ -48,7 +61,7 @@ def folded(
                 continue
             if (rest, number) not in known:
                 known[rest, number] = _is_dead_without(rest, number, strikes, evidence)
-            if known[rest, number]:
+            if known[rest, number] and not (failed and _is_doubtful(mine, number, weights, failed, evidence)):
                 weights[rest] += weights.pop(mine)
                 break
     kept = ((weights.get(frozenset(numbers)), numbers, support) for _, numbers, support in found)
@@ -66,6 +79,17 @@ def _is_dead_without(rest: frozenset[int], number: int, dead: Sequence[DeadEnd],
     others = {each.parameter: each for each in map(evidence.lexicon.condition, rest)}
     points = ({**others, condition.parameter: Condition(parameter=condition.parameter, value=each)} for each in values)
     return all(_is_dead(point, dead, evidence) for point in points)
+
+
+def _is_doubtful(
+    mine: frozenset[int], number: int, weights: Mapping[frozenset[int], float], failed: Failed, evidence: Evidence
+) -> bool:
+    """Return whether what struck without the condition, in the phase of a failure, makes the longer cause likely."""
+    condition, lexicon, rest = evidence.lexicon.condition(number), evidence.lexicon, mine - {number}
+    name, domain = condition.parameter, evidence.space.parameters[condition.parameter].domain
+    outside = (lexicon.satisfied(name, value) for value in domain if not condition.matches({name: value}))
+    others = {reason for value in outside for reason in evidence.struck_otherwise((*rest, *value), failed)}
+    return bool(others) and weights[mine] > MOST_DOUBT * weights[rest] * COMES_FIRST ** len(others)
 
 
 def _running(name: str, evidence: Evidence) -> list[Scalar]:

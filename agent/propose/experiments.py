@@ -141,11 +141,16 @@ def _at_a_probe(history: History, suspicion: Suspicion) -> Work | None:
     shown = (cause for cause in likely if all(each.parameter in visible for each in cause.conditions))
     if sum(cause.share for cause in shown) < LEAST_AT_PROBE * sum(cause.share for cause in likely):
         return None
-    if tuple(repr(failed.assignment[name]) for name in visible) in tallies.probed_points(history):
+    if _is_probed(history, failed.assignment):
         return None
     stage = _probe_stage_of(failed.label)
     about = suspicion.failed.failure.reason.value
     return history.admit(failed.assignment, Kind.PROBE, stage, base=history.base, about=about)
+
+
+def _is_probed(history: History, point: Assignment) -> bool:
+    """Return whether a probe ran that saw the same: what differs elsewhere makes no other probe."""
+    return tuple(repr(point[name]) for name in history.space.probe_parameters) in tallies.probed_points(history)
 
 
 def _best(history: History, suspicion: Suspicion, rung: Rung, expectation: Expectation) -> Work | None:
@@ -165,6 +170,8 @@ def _best_of(
     if key not in kept:
         kept[key] = _ranked(history, suspicion, rung, expectation, vain, num_contexts)
     for point in kept[key]:
+        if rung is Rung.PROBE and _is_probed(history, point):
+            continue
         work = history.admit(point, kind, _stage(suspicion), base=history.base, about=about, rung=rung)
         if work is not None and work.resolved == point:
             return work

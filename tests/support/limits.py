@@ -52,6 +52,8 @@ def at_eight(outcome: Outcome) -> list[Row]:
             ("d", 0, True),
             ("a", 2, True),
             ("d", 3, False),
+            ("b", 0, False),
+            ("c", 1, True),
         )
     ]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent.deadends.atlas import Atlas
 from agent.deadends.chance import parts_of
 from agent.deadends.charter import chart
+from agent.deadends.dead_end import DeadEndState
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
 from runners import Phase, Rung
@@ -33,8 +36,9 @@ def charted(rows: list[Row]) -> Atlas:
     return chart(numbered(rows), [], SPACE, FACTS)
 
 
-SIX_OF_SIX = [
-    row(failed(), "b", draft, graph, False) for draft, graph in ((0, 0), (1, 1), (2, 2), (3, 4), (0, 8), (1, 4))
+EIGHT_OF_EIGHT = [
+    row(failed(), "b", draft, graph, False)
+    for draft, graph in ((0, 0), (1, 1), (2, 2), (3, 4), (0, 8), (1, 4), (2, 0), (3, 2))
 ]
 ELSEWHERE = [
     row(PASSED, backend, draft, graph, expert)
@@ -45,17 +49,33 @@ ELSEWHERE = [
 
 def test_what_one_pass_left_of_a_place_that_nearly_always_fails_is_not_believed() -> None:
     """`backend = b` may come and go, and have passed but once, just where `expert` was on."""
-    atlas = charted([*ELSEWHERE, *SIX_OF_SIX, row(PASSED, "b", 2, 2, True)])
+    atlas = charted([*ELSEWHERE, *EIGHT_OF_EIGHT, row(PASSED, "b", 2, 2, True)])
     assert atlas.confirmed == ()
     assert [str(found) for found in atlas.dead_ends] == ["backend = b ∧ expert = false"]
 
 
-def test_further_passes_beside_it_make_the_same_believed() -> None:
-    """A source that comes and goes would have struck there as well."""
-    beside = [row(PASSED, "b", draft, graph, True) for draft, graph in ((2, 2), (0, 0), (1, 8), (3, 1))]
-    assert [str(found) for found in charted([*ELSEWHERE, *SIX_OF_SIX, *beside]).confirmed] == [
-        "backend = b ∧ expert = false"
-    ]
+BESIDE = [
+    *(row(PASSED, "b", draft, graph, True) for draft, graph in ((2, 2), (0, 0), (1, 8), (3, 1), (0, 4), (1, 2))),
+    *(row(PASSED, backend, draft, graph, False) for backend, draft, graph in (("a", 0, 1), ("c", 3, 8), ("d", 1, 0))),
+    row(PASSED, "b", 2, 0, True),
+]
+"""With one of the two conditions each."""
+
+
+@pytest.mark.parametrize(("passes", "state"), [(4, DeadEndState.SUSPECTED), (10, DeadEndState.CONFIRMED)])
+def test_passes_beside_it_make_the_same_believed_once_they_are_enough(passes: int, state: DeadEndState) -> None:
+    """A source that comes and goes with `backend = b` would have struck there as well, one without `expert`, too."""
+    (found,) = charted([*ELSEWHERE, *EIGHT_OF_EIGHT, *BESIDE[:passes]]).dead_ends
+    assert (str(found), found.state) == ("backend = b ∧ expert = false", state)
+
+
+def test_what_is_not_believed_yet_is_not_launched_either() -> None:
+    """Only the very values of the cause count: whatever else differs, the launch would most likely fail."""
+    atlas = charted([*ELSEWHERE, *EIGHT_OF_EIGHT, *BESIDE[:4]])
+    new, _, _ = row(PASSED, "b", 3, 1, False)
+    assert atlas.confirmed == ()
+    assert atlas.match(new) is not None
+    assert atlas.match({**new, "backend": "a"}) is None
 
 
 def test_the_parts_of_a_place_that_comes_and_goes_are_no_dead_ends() -> None:
@@ -81,6 +101,8 @@ def test_a_single_value_that_never_passed_is_believed_although_such_failures_com
             (3, 4, True),
             (0, 8, True),
             (1, 4, False),
+            (2, 8, False),
+            (3, 2, True),
         )
     ]
     assert [str(found) for found in charted([*ELSEWHERE, *again, *never]).confirmed] == ["backend = d"]
@@ -89,11 +111,12 @@ def test_a_single_value_that_never_passed_is_believed_although_such_failures_com
 def test_what_struck_in_an_earlier_phase_has_a_cause_of_its_own() -> None:
     """`backend = b` dies late; that it also dies early where `expert` is on takes nothing from that cause."""
     late = [
-        row(failed(Reason.ASSERTION), "b", draft, graph, False) for draft, graph in ((0, 0), (1, 8), (2, 2), (3, 1))
+        row(failed(Reason.ASSERTION), "b", draft, graph, False)
+        for draft, graph in ((0, 0), (1, 8), (2, 2), (3, 1), (0, 4), (1, 2))
     ]
     early = [
         row(failed(Reason.ASSERTION, Phase.ALLOC_KV), backend, draft, graph, True)
-        for backend, draft, graph in (("b", 0, 8), ("b", 3, 0), ("a", 2, 4), ("c", 1, 1), ("d", 2, 0))
+        for backend, draft, graph in (("b", 0, 8), ("b", 3, 0), ("a", 2, 4), ("c", 1, 1), ("d", 2, 0), ("c", 3, 2))
     ]
     others = [each for each in ELSEWHERE if not each[0]["expert"]]
     found = {str(each): each.support for each in charted([*others, *late, *early]).confirmed}

@@ -28,7 +28,7 @@ def test_one_failure_at_the_edge_moves_no_limit() -> None:
     atlas = charted([*at_most_two(), *at_eight(failed()), LONE])
     assert states(atlas) == {"graph ≥ 8": DeadEndState.CONFIRMED, "graph ≥ 4": DeadEndState.SUSPECTED}
     edge = next(found for found in atlas.dead_ends if found.state is DeadEndState.SUSPECTED)
-    assert edge.support == ("#14",)
+    assert edge.support == ("#16",)
     assert atlas.match(LONE[0]) == edge
     assert atlas.match({**LONE[0], "draft": 1}) is None
     assert atlas.edges_of(atlas.confirmed[0]) == (edge,)
@@ -73,10 +73,21 @@ def test_the_limit_of_a_pair_moves_as_little() -> None:
     """Beside another condition, one failure at the edge is as little as alone."""
     fails = [
         row(failed(), "b", draft, 8, expert)
-        for draft, expert in ((0, False), (1, True), (2, False), (3, True), (1, False))
+        for draft, expert in ((0, False), (1, True), (2, False), (3, True), (1, False), (2, True))
     ]
     passes = [
-        row(PASSED, "a", draft, graph, expert) for draft, graph, expert in ((0, 8, False), (1, 4, True), (2, 8, True))
+        row(PASSED, backend, draft, graph, expert)
+        for backend, draft, graph, expert in (
+            ("a", 0, 8, False),
+            ("a", 1, 4, True),
+            ("a", 2, 8, True),
+            ("c", 3, 8, False),
+            ("d", 1, 8, True),
+            ("d", 0, 8, False),
+            ("b", 0, 1, False),
+            ("b", 2, 0, True),
+            ("b", 3, 2, False),
+        )
     ]
     atlas = charted([*at_most_two(), *passes, *fails, row(failed(), "b", 3, 4, False)])
     assert [str(found) for found in atlas.confirmed] == ["backend = b ∧ graph ≥ 8"]

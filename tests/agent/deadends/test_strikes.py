@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agent.deadends.charter import chart
 from agent.deadends.dead_end import DeadEnd, DeadEndState
-from agent.deadends.evidence import Evidence
+from agent.deadends.evidence import Evidence, Failed
+from agent.deadends.observation import observation_of
 from agent.deadends.strikes import folded
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import REASONS, Reason
@@ -53,13 +54,15 @@ def backend(value: str) -> Condition:
     return Condition(parameter="backend", value=value)
 
 
-def left(strikes: list[DeadEnd], evidence: Evidence | None = None) -> list[tuple[str, ...]]:
+def left(
+    strikes: list[DeadEnd], evidence: Evidence | None = None, failed: Failed | None = None
+) -> list[tuple[str, ...]]:
     """Return what stays of `draft = 3` and `draft = 3 ∧ expert = true`, in words."""
     evidence = evidence or Evidence(SPACE, FACTS)
     number = {str(each): each for each in (DRAFT_3, EXPERT)}
     numbers = {name: _number(evidence, each.parameter, each.value) for name, each in number.items()}
     short, long = (numbers[str(DRAFT_3)],), (numbers[str(DRAFT_3)], numbers[str(EXPERT)])
-    found = folded([(0.9, short, 2), (0.1, long, 2)], strikes, evidence)
+    found = folded([(0.9, short, 2), (0.1, long, 2)], strikes, evidence, failed)
     return [tuple(str(evidence.lexicon.condition(each)) for each in conditions) for _, conditions, _ in found]
 
 
@@ -118,3 +121,38 @@ def test_a_probe_is_not_run_where_a_launch_would_die() -> None:
         ("backend = b ∧ expert = true", Rung.FULL),
         ("backend = b", Rung.PROBE),
     }
+
+
+def seen(*rows: Row) -> tuple[Evidence, Failed]:
+    """Return what these launches show, and the first of their failures."""
+    evidence = Evidence(SPACE, FACTS)
+    for trial in numbered(list(rows)):
+        observation = observation_of(trial, SPACE)
+        assert observation is not None
+        evidence.add(observation)
+    return evidence, evidence.reasons[Reason.UNSUPPORTED_ARCH].failures[0]
+
+
+FAILS = row(outcome(Reason.UNSUPPORTED_ARCH, Phase.INIT_DISTRIBUTED), "a", 3, 0, True)
+
+
+def test_what_else_struck_in_the_same_phase_speaks_against_the_shorter_one() -> None:
+    """Had `draft = 3` been the cause, it would have come before one of the two by now."""
+    others = [
+        row(outcome(reason, Phase.INIT_DISTRIBUTED), backend, 3, 0, False)
+        for reason, backend in ((Reason.TOPOLOGY_UNSUPPORTED, "a"), (Reason.COLLECTIVE_TIMEOUT, "b"))
+    ]
+    evidence, failed = seen(FAILS, *others)
+    assert left([dead(NO_EXPERT)], evidence, failed) == BOTH
+
+
+def test_what_struck_in_another_phase_or_elsewhere_does_not() -> None:
+    """What comes earlier leaves nothing for a later one; with `expert`, both causes strike alike."""
+    others = [
+        row(outcome(Reason.TOPOLOGY_UNSUPPORTED, Phase.SPAWN), "a", 3, 0, False),
+        row(outcome(Reason.ASSERTION, Phase.SPAWN), "b", 3, 0, False),
+        row(outcome(Reason.COLLECTIVE_TIMEOUT, Phase.INIT_DISTRIBUTED), "b", 3, 1, True),
+        row(outcome(Reason.COLLECTIVE_ERROR, Phase.INIT_DISTRIBUTED), "c", 2, 1, False),
+    ]
+    evidence, failed = seen(FAILS, *others)
+    assert left([dead(NO_EXPERT)], evidence, failed) == SHORT
