@@ -24,6 +24,8 @@ from search_spaces import Assignment, assignment_key
 CHEAPER = 0.5
 """How much of what made a step shorter made a drafted token cheaper too: 1 all of it, so that its share stays the same,
 0 none, so that its time does. Draft lengths of recorded studies are foretold without bias half-way."""
+MOST_PAIRS = 120
+"""Pairs that a token's share is taken from in a long study."""
 EACH_SD = 0.01
 """Standard deviation of the effect of each token more or less, for what acceptance does not tell."""
 
@@ -144,8 +146,9 @@ class Drafting:
         and from what is usual: by the luckiest launch alone, drafting would look cheaper than it is.
         """
         told: dict[int, list[Told]] = {}
-        beside = Counter(plain for key, plain in self._pairs if key in self._passes)
-        for key, plain in self._pairs:
+        pairs = list(self._pairs)[-MOST_PAIRS:]
+        beside = Counter(plain for key, plain in pairs if key in self._passes)
+        for key, plain in pairs:
             seen, without = self._passes.get(key), self._passes[plain]
             if seen is not None and seen.drafted:
                 # Several share a launch without speculation: together they know no more of it than it tells.
