@@ -10,7 +10,7 @@ from functools import cached_property
 
 from agent.propose import tallies
 from agent.propose.history import History
-from agent.propose.surrogate import NOTHING, Beforehand, Seen, Surrogate
+from agent.propose.surrogate import NOTHING, Beforehand, Effects, Seen, Surrogate
 from agent.store.trial import Trial
 from search_spaces import Assignment
 
@@ -18,8 +18,9 @@ EFFECT, NOISE_SD = 0.3, 0.03
 """Expected size of one value's effect on the communication time and a probe's noise, as shares of it."""
 EFFECT_SD = 0.2
 """Standard deviation of the communication's effect on a step with speculation, as a share of the effect."""
-ELSEWHERE, ELSEWHERE_SD = 0.6, 0.4
-"""The effect without speculation and its standard deviation, as shares of that with speculation."""
+ELSEWHERE, ELSEWHERE_SD = 1.0, 0.4
+"""The effect without speculation and its standard deviation, as shares of that with speculation; that a verify pass
+gains more from faster collectives is counted with its tokens (`drafting`)."""
 BEST_ROWS, LATEST_ROWS = 120, 120
 """Probes that the process is fitted to where there are more: what was probed need not be expected."""
 USUAL_SHARE = 0.4
@@ -62,29 +63,54 @@ class Communication:
 
     def times(self, points: Sequence[Assignment]) -> list[float]:
         """Return the communication time of a verify pass in microseconds, measured or else expected."""
-        found = [self._measured.get(self._key(point)) for point in points]
-        missing = [point for point, time in zip(points, found, strict=True) if time is None]
-        expected = iter(self._surrogate.expect(missing).mean if missing else ())
-        return [time if time is not None else math.exp(float(next(expected))) for time in found]
+        keys = [self._key(point) for point in points]
+        missing = {key: point for key, point in zip(keys, points, strict=True) if key not in self._times}
+        if missing:
+            expected = self._surrogate.expect(list(missing.values())).mean
+            self._times.update(zip(missing, (math.exp(float(each)) for each in expected), strict=True))
+        return [self._times[key] for key in keys]
+
+    @cached_property
+    def _times(self) -> dict[tuple[str, ...], float]:
+        """What a probe can see → the time, measured, or expected where it was asked for."""
+        return dict(self._measured)
 
     def _key(self, point: Assignment) -> tuple[str, ...]:
         return tuple(repr(point[name]) for name in self.history.space.probe_parameters)
 
+    @property
+    def _pass(self) -> int | None:
+        """How many tokens the base drafts: a probe of another verify pass, or of none, times something else."""
+        base = self.history.base
+        return None if base is None else self.history.space.num_drafted(base, self.history.facts)
+
     @cached_property
     def _rows(self) -> list[Seen]:
-        return self.history.memo.fold("communication", self.history.probes, list, _add_row)
+        def add(found: dict[int | None, list[Seen]], probe: Trial) -> None:
+            if (value := _value_of(probe)) is not None:
+                rows = found.setdefault(self._drafted(probe), [])
+                rows.append(Seen(probe.work.resolved, value))
+
+        passes: dict[int | None, list[Seen]] = self.history.memo.fold("communication", self.history.probes, dict, add)
+        return passes.get(self._pass, [])
 
     @cached_property
     def _measured(self) -> dict[tuple[str, ...], float]:
-        def add(found: dict[tuple[str, ...], float], probe: Trial) -> None:
+        def add(found: dict[int | None, dict[tuple[str, ...], float]], probe: Trial) -> None:
             if (value := _value_of(probe)) is not None:
-                found[self._key(probe.work.resolved)] = value
+                times = found.setdefault(self._drafted(probe), {})
+                times[self._key(probe.work.resolved)] = value
 
-        return self.history.memo.fold("communication times", self.history.probes, dict, add)
+        passes: dict[int | None, dict[tuple[str, ...], float]]
+        passes = self.history.memo.fold("communication times", self.history.probes, dict, add)
+        return passes.get(self._pass, {})
+
+    def _drafted(self, probe: Trial) -> int | None:
+        return self.history.space.num_drafted(probe.work.resolved, self.history.facts)
 
     @cached_property
     def _surrogate(self) -> Surrogate:
-        effects = dict.fromkeys(self.history.space.probe_parameters, EFFECT)
+        effects = Effects(dict.fromkeys(self.history.space.probe_parameters, EFFECT))
         return Surrogate(self.history.space, effects, _shown(self._rows), NOISE_SD)
 
     @cached_property
@@ -109,8 +135,3 @@ def _shown(rows: list[Seen]) -> list[Seen]:
 
 def _value_of(probe: Trial) -> float | None:
     return probe.outcome.value or None if probe.is_measured and probe.outcome is not None else None
-
-
-def _add_row(found: list[Seen], probe: Trial) -> None:
-    if (value := _value_of(probe)) is not None:
-        found.append(Seen(probe.work.resolved, value))

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from agent.propose.communication import Communication
 from agent.propose.history import History
 from agent.propose.surrogate import NOTHING, Beforehand
+from agent.propose.tokens import Token, Tokens, Told
 from agent.store.trial import Trial
 from runners.contract import LevelMeasurement
 from search_spaces import Assignment, assignment_key
 
-USUAL_SHARE, USUAL_SD = 0.12, 0.06
-"""What one drafted token adds to a step, as a share of it, and its standard deviation, before any launch says."""
-ELSEWHERE_SD = 0.15
-"""Standard deviation of a drafted token's share of a step, as a share of it: it was seen beside other values."""
 CHEAPER = 0.5
 """How much of what made a step shorter made a drafted token cheaper too: 1 all of it, so that its share stays the same,
 0 none, so that its time does. Draft lengths of recorded studies are foretold without bias half-way."""
-LEAST_SD = 0.001
-"""Standard deviation below which no share is believed to be known."""
+MOST_PAIRS = 120
+"""Pairs that a token's share is taken from in a long study."""
 EACH_SD = 0.01
 """Standard deviation of the effect of each token more or less, for what acceptance does not tell."""
 
@@ -44,29 +43,12 @@ class _Pass:
 
 
 @dataclass(frozen=True)
-class _Token:
-    """What one drafted token adds to a step."""
-
-    share: float
-    """Of a step without speculation."""
-    sd: float
-    plain_ms: float
-    """That step, where the share was measured; 0 where it was not."""
-
-    def beside(self, seen: _Pass, level: int) -> _Token:
-        """Return the same beside the values of another assignment, where a step takes less time."""
-        if self.plain_ms <= 0.0 or seen.step_ms.get(level, 0.0) <= 0.0:
-            return self
-        plain_ms = seen.step_ms[level] / (1.0 + self.share * seen.drafted)
-        dearer = max(self.plain_ms / plain_ms, 1.0) ** (1.0 - CHEAPER)
-        return _Token(self.share * dearer, self.sd * dearer, plain_ms)
-
-
-@dataclass(frozen=True)
 class Drafting:
     """How the objective depends on the draft length, as far as a study knows."""
 
     history: History
+    communication: Communication | None = None
+    """That of the same history, where it is at hand."""
 
     @property
     def is_known(self) -> bool:
@@ -78,9 +60,21 @@ class Drafting:
         seen = self._reference
         if seen is None:
             return [NOTHING] * len(points)
-        lengths = [self._length(point) for point in points]
-        found = {length: self._effect(seen, seen.drafted if length is None else length) for length in set(lengths)}
-        return [found[length] for length in lengths]
+        known: dict[tuple[int, float], Beforehand] = {}
+        found = []
+        for point, log_us in zip(points, self._log_us(points), strict=True):
+            length = self._length(point)
+            place = (seen.drafted if length is None else length, log_us)
+            if place not in known:
+                known[place] = self._effect(seen, *place)
+            found.append(known[place])
+        return found
+
+    def _log_us(self, points: Sequence[Assignment]) -> list[float]:
+        """Return the logarithm of the communication time beside each, 0 where no probe told one."""
+        if not self._communication.is_known:
+            return [0.0] * len(points)
+        return [round(math.log(time), 1) for time in self._communication.times(points)]
 
     def _length(self, point: Assignment) -> int | None:
         """Return how many tokens an assignment drafts, 0 without speculation, None where its values do not say."""
@@ -91,15 +85,26 @@ class Drafting:
         value = next((point[name] for name in names), None)
         return value if isinstance(value, int) else None
 
-    def _effect(self, seen: _Pass, length: int) -> Beforehand:
+    def _effect(self, seen: _Pass, length: int, log_us: float) -> Beforehand:
+        """Return the effect and its doubts: the one that the best launch shares, and that of other collectives."""
         gain = math.log(_emitted(seen, length) / _emitted(seen, seen.drafted))
+        far = abs(log_us - self._leaders_log_us)
         slower, doubt = 0.0, EACH_SD * (length - seen.drafted)
-        for level, known in self._tokens.items():
-            token = known.beside(seen, level)
+        for level, tokens in self._tokens.items():
+            token = _beside(tokens.beside(log_us), seen, level)
             there, here = 1.0 + token.share * length, 1.0 + token.share * seen.drafted
             slower += math.log(there / here) / len(self._tokens)
             doubt += token.sd * (length / there - seen.drafted / here) / len(self._tokens)
-        return Beforehand(gain - slower, (doubt,))
+        shared = math.exp(-(far**2))
+        return Beforehand(gain - slower, (doubt * shared, doubt * math.sqrt(1.0 - shared**2)))
+
+    @cached_property
+    def _leaders_log_us(self) -> float:
+        return self._log_us([self.history.measured[self._leader]])[0] if self._leader is not None else 0.0
+
+    @cached_property
+    def _communication(self) -> Communication:
+        return self.communication or Communication(self.history)
 
     @cached_property
     def _passes(self) -> dict[str, _Pass]:
@@ -120,31 +125,40 @@ class Drafting:
         known = (plain for plain in pairs if plain in self._passes and not self._passes[plain].drafted)
         yield from ((key, plain) for plain in known for key in pairs[plain])
 
-    @cached_property
+    @property
     def _reference(self) -> _Pass | None:
-        """The passes of the best measured assignment that drafts as many tokens as its values say."""
+        return None if self._leader is None else self._passes[self._leader]
+
+    @cached_property
+    def _leader(self) -> str | None:
+        """Key of the best measured assignment that drafts as many tokens as its values say."""
         for key in self.history.ranking:
             seen = self._passes.get(key)
             if seen is not None and seen.drafted and seen.drafted == self._length(self.history.measured[key]):
-                return seen
+                return key
         return None
 
     @cached_property
-    def _tokens(self) -> dict[int, _Token]:
+    def _tokens(self) -> dict[int, Tokens]:
         """Concurrency → what one drafted token adds to a step; a single entry where no launch says.
 
         From every assignment that was measured both with and without speculation, each as sure as its launches make it,
         and from what is usual: by the luckiest launch alone, drafting would look cheaper than it is.
         """
-        told: dict[int, list[tuple[float, float, float]]] = {}
-        for key, plain in self._pairs:
+        told: dict[int, list[Told]] = {}
+        pairs = list(self._pairs)[-MOST_PAIRS:]
+        beside = Counter(plain for key, plain in pairs if key in self._passes)
+        for key, plain in pairs:
             seen, without = self._passes.get(key), self._passes[plain]
             if seen is not None and seen.drafted:
-                error = self.history.noise_sd * math.sqrt(1.0 / seen.num_launches + 1.0 / without.num_launches)
-                for level, share in _shares(seen, without).items():
-                    sd = error * (1.0 + share * seen.drafted) / seen.drafted
-                    told.setdefault(level, []).append((share, sd, without.step_ms[level]))
-        return {level: _token(found) for level, found in told.items()} or {0: _token([])}
+                # Several share a launch without speculation: together they know no more of it than it tells.
+                variance = 1.0 / seen.num_launches + beside[plain] / without.num_launches
+                error = self.history.noise_sd * math.sqrt(variance)
+                log_us = self._log_us([self.history.measured[key]])[0]
+                for level, slower in _slower(seen, without).items():
+                    each = Told(slower, error, seen.drafted, without.step_ms[level], log_us)
+                    told.setdefault(level, []).append(each)
+        return {level: Tokens(found) for level, found in told.items()} or {0: Tokens()}
 
 
 @dataclass(frozen=True)
@@ -162,21 +176,21 @@ def _add_levels(found: dict[str, _Launched], trial: Trial) -> None:
         found[trial.work.key] = _Launched(levels, _pass_of(levels) if levels else None)
 
 
-def _token(told: Sequence[tuple[float, float, float]]) -> _Token:
-    """Return what launches told of a token: its share, the standard deviation of that, the step without it in ms."""
-    weights = [(USUAL_SHARE, USUAL_SD**-2), *((share, max(sd, LEAST_SD) ** -2) for share, sd, _ in told)]
-    total = math.fsum(weight for _, weight in weights)
-    share = math.fsum(each * weight for each, weight in weights) / total
-    plain_ms = statistics.fmean(ms for _, _, ms in told) if told else 0.0
-    return _Token(share, math.hypot(total**-0.5, ELSEWHERE_SD * share), plain_ms)
+def _beside(token: Token, seen: _Pass, level: int) -> Token:
+    """Return what a token adds beside the values of another assignment, where a step takes less time."""
+    if token.plain_ms <= 0.0 or seen.step_ms.get(level, 0.0) <= 0.0:
+        return token
+    plain_ms = seen.step_ms[level] / (1.0 + token.share * seen.drafted)
+    dearer = max(token.plain_ms / plain_ms, 1.0) ** (1.0 - CHEAPER)
+    return Token(token.share * dearer, token.sd * dearer, plain_ms)
 
 
-def _shares(seen: _Pass, without: _Pass) -> dict[int, float]:
-    """Return a drafted token's share of a step for each level where both report one; a server may not (0 ms)."""
+def _slower(seen: _Pass, without: _Pass) -> dict[int, float]:
+    """Return the logarithm of the ratio of the steps for each level where both report one; a server may not (0 ms)."""
     return {
-        level: max(step_ms / without.step_ms[level] - 1.0, 0.0) / seen.drafted
+        level: math.log(step_ms / without.step_ms[level])
         for level, step_ms in seen.step_ms.items()
-        if without.step_ms.get(level, 0.0) > 0.0
+        if step_ms > 0.0 and without.step_ms.get(level, 0.0) > 0.0
     }
 
 

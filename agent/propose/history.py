@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import random
-import statistics
 from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
@@ -23,7 +21,7 @@ from agent.propose.prepared import prepared
 from agent.propose.rung_memory import RungMemory
 from agent.propose.starts import base_of, starts_of
 from agent.settings import StudySettings
-from agent.spread import Spread
+from agent.spread import Spread, pooled, spread_of
 from agent.store.trial import Kind, Lease, Trial, Work
 from runners import Rung, Runner
 from runners.rungs import rungs_of
@@ -165,11 +163,14 @@ class History:
 
     @cached_property
     def noise_sd(self) -> float:
-        """Standard deviation from launch to launch, as a share of the value: of the repeats, and of what is usual."""
-        logs = [[math.log(value) for value in values] for values in self.values.values() if len(values) > 1]
-        squares = sum(statistics.variance(group) * (len(group) - 1) for group in logs)
-        freedom = sum(len(group) - 1 for group in logs)
-        return math.sqrt((USUAL_NOISE_SD**2 * USUAL_WEIGHT + squares) / (USUAL_WEIGHT + freedom))
+        """Standard deviation from launch to launch, as a share of the value."""
+        return self.spread.sd
+
+    @cached_property
+    def spread(self) -> Spread:
+        """How far launches differ: by the repeats, and by what is usual."""
+        usual = Spread(variance=USUAL_NOISE_SD**2, freedom=USUAL_WEIGHT)
+        return pooled([usual, spread_of(values for values in self.values.values() if len(values) > 1)])
 
     @cached_property
     def means(self) -> Mapping[str, float]:

@@ -18,20 +18,26 @@ from agent.effects import rewritten
 from agent.propose import second_launch, sums
 from agent.propose.communication import Communication
 from agent.propose.drafting import Drafting
+from agent.propose.gradient import gains
 from agent.propose.history import History
 from agent.propose.prepared import kept
 from agent.propose.risk import Risk
-from agent.propose.surrogate import Beforehand, Seen, Surrogate, together
+from agent.propose.surrogate import Beforehand, Effects, Seen, Surrogate, together
 from agent.store.trial import Kind, Work
 from search_spaces import Assignment, Scalar, assignment_key
 
 EFFECT, COLLECTIVES_EFFECT, DRAFT_EFFECT = 0.15, 0.05, 0.02
 """Expected size of one value's effect on the objective, as a share of it, of what a probe has settled, and of a draft
 length whose effect is worked out."""
+KIND_EFFECT = 0.1
+"""The same of another kind of collective, beyond its communication time: it is fused with what follows, or takes cores
+away from what runs beside it, and no probe sees that."""
 DIGITS = 9
 """Decimals of an expected improvement that count: what only rounding tells apart must not depend on the machine."""
 BEST_ROWS, LATEST_ROWS = 60, 60
 """Measured assignments that the process is fitted to in a long study."""
+RIVALS = 8
+"""How many of the best assignments a launch may lift above the leader."""
 BREADTH, DEPTH = 3, 4
 """How many of the best assignments are changed, and then of the most promising changes, and how many times."""
 
@@ -63,7 +69,7 @@ class Improvement:
         """Yield the candidates, the most promising first: expected improvement times the chance that it works."""
         points = {key: trial.work.resolved for key, trial in second_launch.open_failures(self.history).items()}
         changed: set[str] = set()
-        for key in self.history.ranking[:BREADTH]:
+        for key in dict.fromkeys((*self.expected_ranking()[:BREADTH], *self.history.ranking[:1])):
             points |= self._changes(self.history.measured[key])
         for _ in range(DEPTH):  # the most promising ones are changed further, one change at a time
             self._look_at(points)
@@ -91,13 +97,38 @@ class Improvement:
         return [float(mean) for mean in self._surrogate.expect(points, self._known(points)).mean]
 
     def _changes(self, start: Assignment) -> dict[str, Assignment]:
-        """Return the single changes of an assignment, by their keys."""
+        """Return the single changes of an assignment.
 
-        def make() -> dict[str, Assignment]:
-            points = map(self._as_it_runs, self.history.space.single_changes(start))
-            return {assignment_key(point): point for point in points}
+        A value that gives other parameters a meaning (a way to draft and its length) comes with each of theirs as well:
+        whether it is worth anything may hang on them.
+        """
+        return kept(self.history, "single changes", f"{start} {self._replaced}", lambda: self._changed(start))
 
-        return kept(self.history, "single changes", f"{start} {self._replaced}", make)
+    def _changed(self, start: Assignment) -> dict[str, Assignment]:
+        space, found = self.history.space, {}
+        for name in space.parameters:
+            hanging = self._hanging.get(name, ())
+            for change in space.single_changes(start, (name,)):
+                point = self._as_it_runs(change)
+                found[assignment_key(point)] = point
+                gained = tuple(other for other in hanging if self._gains(point, start, other))
+                further = map(self._as_it_runs, space.single_changes(point, gained))
+                found |= {assignment_key(each): each for each in further}
+        return found
+
+    def _gains(self, point: Assignment, start: Assignment, name: str) -> bool:
+        """Return whether a parameter has a meaning beside the values of one assignment and not of the other."""
+        parameter, facts = self.history.space.parameters[name], self.history.facts
+        return parameter.is_active(point, facts) and not parameter.is_active(start, facts)
+
+    @cached_property
+    def _hanging(self) -> dict[str, list[str]]:
+        """Parameter → those that have a meaning only beside some of its values."""
+        found: dict[str, list[str]] = {}
+        for name, each in self.history.space.parameters.items():
+            for other in each.active_when:
+                found.setdefault(other, []).append(name)
+        return found
 
     @cached_property
     def _replaced(self) -> list[tuple[str, Scalar, Scalar]]:
@@ -127,10 +158,9 @@ class Improvement:
         keys = [key for key in points if key not in self._promises]
         if keys:
             wanted = [points[key] for key in keys]
-            expected = self._surrogate.expect(wanted, self._known(wanted))
-            gains = expected.mean - self._bar
-            for key, gain, sd in zip(keys, gains, expected.sd, strict=True):
-                self._promises[key] = round(_expected_improvement(float(gain), float(sd)), DIGITS)
+            found = gains(self._surrogate.outlook(wanted, self._known(wanted), self._rivals))
+            for key, gain in zip(keys, found, strict=True):
+                self._promises[key] = round(float(gain), DIGITS)
 
     def _chance(self, key: str, point: Assignment) -> float:
         if key not in self._chances:
@@ -151,7 +181,7 @@ class Improvement:
 
     @cached_property
     def _drafting(self) -> Drafting:
-        return Drafting(self.history)
+        return Drafting(self.history, self._communication)
 
     def _known(self, points: Sequence[Assignment]) -> list[Beforehand]:
         return together(self._communication.effects(points), self._drafting.effects(points))
@@ -159,28 +189,37 @@ class Improvement:
     @cached_property
     def _surrogate(self) -> Surrogate:
         """The process; launches in flight count as measured as expected, so that nobody proposes their neighbours."""
-        space, noise_sd = self.history.space, self.history.noise_sd
-        measured = Surrogate(space, self._effects, self._rows, noise_sd)
+        space, effects = self.history.space, self._effects
+        measured = Surrogate(space, effects, self._rows, self.history.spread)
         if not self._in_flight:
             return measured
         known = self._known(self._in_flight)
         expected = measured.expect(self._in_flight, known).mean
         rows = (Seen(*row) for row in zip(self._in_flight, map(math.exp, expected), repeat(1), known, strict=False))
-        return Surrogate(space, self._effects, [*self._rows, *rows], noise_sd)
+        return Surrogate(space, effects, [*self._rows, *rows], measured.belief)
 
     @property
     def _in_flight(self) -> list[Assignment]:
         return self.history.in_flight.pending
 
     @property
-    def _effects(self) -> dict[str, float]:
-        """What only changes the collectives was settled by probes; little of it is left to launches."""
-        found = dict.fromkeys(self.history.space.parameters, EFFECT)
-        for name, each in self.history.space.parameters.items():
-            if self._communication.is_known and each.seen_by_probe and not each.effect_beyond_collectives:
-                found[name] = COLLECTIVES_EFFECT
-        worked_out = self.history.space.draft_length_names if self._drafting.is_known else ()
-        return found | dict.fromkeys(worked_out, DRAFT_EFFECT)
+    def _effects(self) -> Effects:
+        """How large effects are expected to be.
+
+        What only changes the collectives was settled by probes, what draft lengths do is worked out.
+        """
+        space = self.history.space
+        settled = dict.fromkeys(space.draft_length_names if self._drafting.is_known else (), DRAFT_EFFECT)
+        if self._communication.is_known:
+            probed = [name for name in space.probe_parameters if not space.parameters[name].effect_beyond_collectives]
+            settled = {**dict.fromkeys(probed, COLLECTIVES_EFFECT), **settled}
+        kinds = [name for name in settled if name in self._hanging and space.parameters[name].seen_by_probe]
+        kept = dict.fromkeys(kinds, KIND_EFFECT)
+        return Effects(
+            {name: EFFECT for name in space.parameters if name not in settled},
+            {name: size for name, size in settled.items() if name not in kept},
+            kept,
+        )
 
     @cached_property
     def _rows(self) -> list[Seen]:
@@ -196,16 +235,8 @@ class Improvement:
         return [Seen(*row, effect) for row, effect in zip(rows, known, strict=True)]
 
     @cached_property
-    def _bar(self) -> float:
-        """What the best measured assignment is expected to be worth: less than its luckiest launch."""
+    def _rivals(self) -> list[int]:
+        """Places of the rows that are expected to be best, the best first."""
         expected = self._surrogate.expect([row.assignment for row in self._rows], [row.known for row in self._rows])
-        return float(max(expected.mean))
-
-
-def _expected_improvement(gain: float, sd: float) -> float:
-    """Return the expected gain above zero of a normal variable; all in logarithms of the objective."""
-    if sd <= 0.0:
-        return max(gain, 0.0)
-    z = gain / sd
-    density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-    return gain * 0.5 * (1 + math.erf(z / math.sqrt(2))) + sd * density
+        order = sorted(range(len(self._rows)), key=lambda place: (-round(float(expected.mean[place]), DIGITS), place))
+        return order[:RIVALS]

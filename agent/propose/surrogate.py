@@ -2,30 +2,37 @@
 
 Effects of single values multiply on real engines, so they add in the logarithm: the main part of the process is a
 linear one over the values (each value of each parameter has an effect of its own, numbers follow a trend and a bend),
-and a smaller smooth part takes up what values do only together.
+and a smaller smooth part takes up what values do only together. How large the effects are, and how far launches differ
+by chance, is learned from the same rows (`beliefs`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from search_spaces import Assignment, Scalar, SearchSpace
-from search_spaces.condition import is_number
+from agent.propose.beliefs import AS_EXPECTED, LATEST, Belief, believed
+from agent.propose.features import Features, Values
+from agent.propose.gradient import Outlook
+from agent.propose.outliers import Value, bounded, ruinous
+from agent.spread import Spread
+from search_spaces import Assignment, SearchSpace
 
 if TYPE_CHECKING:
     import numpy as np
 
     Table = np.ndarray[Any, Any]
 
-TREND, BEND, OWN = 1.2, 1.2, 0.4
-"""Effects of numbers relative to those of words: over the whole range up or down, bent, and of one value alone."""
 TOGETHER = 0.35
-"""What values do only together, relative to what they do alone."""
+"""What values do only together, relative to what they are expected to do alone."""
+RUIN = 1.0
+"""Standard deviation of the effect of a value that makes everything several times slower; in logarithms."""
+MIDDLE_SD = 0.03
+"""Standard deviation of what all rows have in common, beside their mean; in logarithms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +80,58 @@ class Expected:
     sd: Table
 
 
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """Parameter → expected size of one value's effect, as a share of the figure; one in none of them has none."""
+
+    open: Mapping[str, float]
+    """Of those whose effects launches have to tell: how large they are is learned from all of them."""
+    settled: Mapping[str, float] = field(default_factory=dict)
+    """Of those of whose effects little is left to learn: their size is learned on its own."""
+    kept: Mapping[str, float] = field(default_factory=dict)
+    """Of those that few launches ever differ in: that these few agree says nothing of the values not launched yet, and
+    the size is not learned."""
+
+    @property
+    def all(self) -> dict[str, float]:
+        """All of them."""
+        return {**self.open, **self.settled, **self.kept}
+
+
+@dataclass(frozen=True, slots=True)
+class _Covariance:
+    """Covariance of the process between the points of two tables."""
+
+    effects: Table
+    """Of the effects of values, at their expected size."""
+    settled: Table
+    """The same for those of which little is left to learn."""
+    rest: Table
+    """Of everything else."""
+
+
 class Surrogate:
     """A process fitted to everything seen so far.
 
     Args:
         space: The space that the assignments belong to.
-        effects: Parameter → expected size of one value's effect, as a share of the figure; others have none.
+        effects: How large the effects of values are expected to be.
         rows: What was seen, at least one row.
-        noise_sd: Standard deviation of a single figure, as a share of it.
+        noise: Standard deviation of a single figure, as a share of it, where it is known and the effects are as
+            expected. Or what repeats say of it: the noise and the size of the effects are then learned from all rows.
+            Or what was learned of both from other rows.
     """
 
-    def __init__(self, space: SearchSpace, effects: Mapping[str, float], rows: Sequence[Seen], noise_sd: float) -> None:
-        self._space, self._effects, self._rows, self._noise_sd = space, effects, rows, noise_sd
-        self._offset = sum(math.log(row.value) - row.known.value for row in rows) / len(rows)
+    def __init__(
+        self,
+        space: SearchSpace,
+        effects: Effects,
+        rows: Sequence[Seen],
+        noise: float | Spread | Belief,
+    ) -> None:
+        self._effects, self._rows, self._noise = effects.all, rows, noise
+        self._tables = tuple(Values(space, sizes) for sizes in (effects.open, effects.settled, effects.kept))
+        self._learns = not isinstance(noise, float)
 
     def expect(self, points: Sequence[Assignment], known: Sequence[Beforehand] = ()) -> Expected:
         """Return what is expected of assignments, each with what is known beforehand (by default nothing)."""
@@ -93,93 +139,134 @@ class Surrogate:
 
         known = known or [NOTHING] * len(points)
         features = self._features(points, known)
-        across = self._covariance(features, self._seen)
-        explained = self._whitener @ across.T
+        explained = self._whitener @ self._sum(self._covariance(features, self._seen)).T
         mean = explained.T @ (self._whitener @ self._targets)
         variance = self._variance(features) - (explained**2).sum(axis=0)
         return Expected(
             mean + self._offset + np.array([each.value for each in known]), np.sqrt(np.maximum(variance, 0.0))
         )
 
+    def outlook(self, points: Sequence[Assignment], known: Sequence[Beforehand], rivals: Sequence[int]) -> Outlook:
+        """Return what is expected of candidates beside the rivals that they have to beat.
+
+        Args:
+            points: Candidates.
+            known: What is known of each beforehand.
+            rivals: Places of their rows.
+        """
+        import numpy as np
+
+        features, places = self._features(points, known), list(rivals)
+        explained = self._whitener @ self._sum(self._covariance(features, self._seen)).T
+        own = self._whitener @ self._sum(self._own)[:, places]
+        told = self._whitener @ self._targets
+        beside = self._covariance(features, self._seen.of(places))
+        return Outlook(
+            noise_sd=self.belief.noise_sd,
+            mean=self._offset + np.array([each.value for each in known]) + explained.T @ told,
+            variance=np.maximum(self._variance(features) - (explained**2).sum(axis=0), 0.0),
+            rivals=self._offset + np.array([self._rows[place].known.value for place in places]) + own.T @ told,
+            shared=self._sum(beside) - explained.T @ own,
+        )
+
+    @cached_property
+    def belief(self) -> Belief:
+        """How large effects and noise are."""
+        if isinstance(self._noise, float):
+            return replace(AS_EXPECTED, noise_sd=self._noise)
+        if isinstance(self._noise, Belief):
+            return self._noise
+        own, rows = self._own, slice(-LATEST, None)
+        effects, settled, rest = (table[rows, rows] for table in (own.effects, own.settled, own.rest))
+        return believed(effects, settled, rest, self._targets[rows], self._numbers[rows], self._noise)
+
     @cached_property
     def _whitener(self) -> Table:
         """Inverse of the lower Cholesky factor of the covariance of what was seen, noise included; (rows, rows)."""
         import numpy as np
 
-        noise = np.array([self._noise_sd**2 / row.number for row in self._rows])
-        root = np.linalg.cholesky(self._covariance(self._seen, self._seen) + np.diag(noise))
+        root = np.linalg.cholesky(self._sum(self._own) + np.diag(self.belief.noise_sd**2 / self._numbers))
         whitener: Table = np.linalg.solve(root, np.eye(len(self._rows)))
         return whitener
+
+    def _sum(self, covariance: _Covariance) -> Table:
+        effects, settled = self.belief.size**2 * covariance.effects, self.belief.settled_size**2 * covariance.settled
+        total: Table = effects + settled + covariance.rest
+        return total
+
+    @cached_property
+    def _numbers(self) -> Table:
+        import numpy as np
+
+        return np.array([float(row.number) for row in self._rows])
+
+    @cached_property
+    def _ruinous(self) -> list[Value]:
+        """Values whose effect is of another size than those of all others."""
+        if not self._learns:
+            return []
+        return ruinous(self._logs, [row.assignment for row in self._rows], self._effects)
+
+    @cached_property
+    def _logs(self) -> list[float]:
+        return [math.log(row.value) - row.known.value for row in self._rows]
+
+    @cached_property
+    def _explained(self) -> list[bool]:
+        """Whether a ruinous value explains why a row is what it is."""
+        return [any(repr(row.assignment[name]) == text for name, text in self._ruinous) for row in self._rows]
+
+    @cached_property
+    def _bounded(self) -> list[float]:
+        return bounded(self._logs, self._explained) if self._learns else self._logs
+
+    @cached_property
+    def _offset(self) -> float:
+        rows = zip(self._bounded, self._explained, strict=True)
+        others = [log for log, is_explained in rows if not is_explained] or self._bounded
+        return math.fsum(others) / len(others)
 
     @cached_property
     def _targets(self) -> Table:
         import numpy as np
 
-        return np.array([math.log(row.value) - row.known.value - self._offset for row in self._rows])
+        return np.array(self._bounded) - self._offset
 
     @cached_property
-    def _seen(self) -> Table:
+    def _seen(self) -> Features:
         return self._features([row.assignment for row in self._rows], [row.known for row in self._rows])
 
-    def _covariance(self, first: Table, second: Table) -> Table:
+    @cached_property
+    def _own(self) -> _Covariance:
+        return self._covariance(self._seen, self._seen)
+
+    def _covariance(self, first: Features, second: Features) -> _Covariance:
         """Return the covariance of the process between points of two tables of features; (first, second)."""
         import numpy as np
 
-        product = first @ second.T
-        squares = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)[None, :] - 2.0 * product
+        effects, settled, others = (one @ two.T for one, two in zip(first.tables, second.tables, strict=True))
+        squares = first.squares[:, None] + second.squares[None, :] - 2.0 * (effects + settled + others)
         jointly = (TOGETHER * self._size) ** 2 * np.exp(-np.maximum(squares, 0.0) / (4.0 * self._size**2))
-        covariance: Table = jointly + product + 1e-6
-        return covariance
+        return _Covariance(effects, settled, jointly + others + MIDDLE_SD**2)
 
-    def _variance(self, features: Table) -> Table:
-        variance: Table = (features**2).sum(axis=1) + (TOGETHER * self._size) ** 2 + 1e-6
+    def _variance(self, features: Features) -> Table:
+        effects, settled, others = ((table**2).sum(axis=1) for table in features.tables)
+        rest = others + (TOGETHER * self._size) ** 2 + MIDDLE_SD**2
+        variance: Table = self.belief.size**2 * effects + self.belief.settled_size**2 * settled + rest
         return variance
 
     @property
     def _size(self) -> float:
         return max(self._effects.values(), default=0.1)
 
-    def _features(self, points: Sequence[Assignment], known: Sequence[Beforehand]) -> Table:
-        """Return one row of features for each point: those of its values, then its doubts."""
+    def _features(self, points: Sequence[Assignment], known: Sequence[Beforehand]) -> Features:
+        """Return one row of features for each point: those of its values, then its doubts and its ruinous values."""
         import numpy as np
 
-        places = [[self._place[name, repr(point[name])] for name in self._effects] for point in points]
+        effects, settled, kept = (table.of(points) for table in self._tables)
         doubts = np.zeros((len(points), len(self._rows[0].known.doubts)))
         for row, beforehand in enumerate(known):
             if beforehand.doubts:
                 doubts[row] = beforehand.doubts
-        values = self._of_values[np.array(places, dtype=int).reshape(len(points), -1)].sum(axis=1)
-        return np.hstack([values, doubts])
-
-    @cached_property
-    def _place(self) -> Mapping[tuple[str, str], int]:
-        """Parameter and value → row of the table of values."""
-        pairs = [(name, repr(value)) for name in self._effects for value in self._space.parameters[name].domain]
-        return {pair: row for row, pair in enumerate(pairs)}
-
-    @cached_property
-    def _of_values(self) -> Table:
-        """Features of each value of each parameter; parameters share no column."""
-        import numpy as np
-
-        blocks = [size * np.array(_shapes(self._space.parameters[n].domain)) for n, size in self._effects.items()]
-        table = np.zeros((sum(len(block) for block in blocks), sum(block.shape[1] for block in blocks)))
-        row = column = 0
-        for block in blocks:
-            table[row : row + len(block), column : column + block.shape[1]] = block
-            row, column = row + len(block), column + block.shape[1]
-        return table
-
-
-def _shapes(domain: Sequence[Scalar]) -> list[list[float]]:
-    """Return the features of each value of a domain: one for itself; of numbers also the trend and the bend."""
-    numbers = sorted(value for value in domain if is_number(value))
-    rows = []
-    for index, value in enumerate(domain):
-        row = [0.0] * (len(domain) + 2)
-        row[index] = 1.0
-        if len(numbers) > 2 and is_number(value):
-            place = 2.0 * numbers.index(value) / (len(numbers) - 1) - 1.0
-            row[index], row[-2:] = OWN, [TREND * place, BEND * place**2]
-        rows.append(row)
-    return rows
+        ruined = [[RUIN * (repr(point[name]) == text) for name, text in self._ruinous] for point in points]
+        return Features(effects, settled, np.hstack([kept, doubts, np.array(ruined).reshape(len(points), -1)]))

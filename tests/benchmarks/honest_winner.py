@@ -81,6 +81,7 @@ def main() -> None:
     parser.add_argument("--nodes", nargs="*", default=None, help="by default all shipped nodes")
     parser.add_argument("--noise", type=float, nargs="*", default=list(NOISES))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0, help="the first of them")
     parser.add_argument("--null", type=int, default=0, help="instead: so many generated nodes without any gain")
     parser.add_argument("--budget", type=int, default=BUDGET)
     parser.add_argument("--walk", action="store_true", help="a random walk instead of the search")
@@ -92,7 +93,7 @@ def main() -> None:
     known = _read(given.into) if given.into else {}
     jobs = [
         (name, noise, seed, given.budget, given.walk)
-        for seed in range(seeds)
+        for seed in range(given.first_seed, given.first_seed + seeds)
         for name in names
         for noise in given.noise
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from search_spaces import Assignment, NodeModel, Scalar, best, cause, load_node, true_value
+from search_spaces.node_loader import shipped_nodes
 
 STORY, UPGRADED, OF_2026 = "pcie8-blackwell-cuda128", "pcie8-blackwell-cuda131", "pcie8-blackwell-engine2026"
 NONE = {"speculative_algorithm": "none"}
@@ -115,3 +116,12 @@ def test_the_h200_node_answers_as_was_measured(changes: dict[str, Scalar], at_1:
     """Single launches, which differ by 15 % from one to the next."""
     assert rate("h200-x2-sglang", 1, **changes) == pytest.approx(at_1, rel=0.15)
     assert rate("h200-x2-sglang", 8, **changes) == pytest.approx(at_8, rel=0.15)
+
+
+@pytest.mark.parametrize("name", list(shipped_nodes()))
+def test_the_space_says_which_parameter_is_the_draft_length(name: str) -> None:
+    """Else a study neither works out other lengths nor ends with a schedule, though the node drafts."""
+    node = load_node(name)
+    assert isinstance(node, NodeModel)
+    draft = node.file.performance.draft
+    assert draft is None or draft.parameter in node.space.draft_length_names

@@ -88,3 +88,22 @@ def test_a_study_with_two_slots_never_runs_the_same_assignment_twice_at_once() -
 
     study.on_proposal = check
     study.run()
+
+
+def test_a_way_to_draft_comes_with_each_of_its_lengths() -> None:
+    """With its usual one it may look worse than none, and the better one would be two changes away."""
+    history = history_before_an_improvement()
+    plain = history.without_speculation(history.default)
+    candidates = Improvement(history)._changes(plain).values()
+    drafted = {history.space.num_drafted(point, history.facts) for point in candidates}
+    assert drafted >= set(history.space.parameters["speculative_num_steps"].domain)
+    single = [history.space.normalise(point, history.facts) for point in history.space.single_changes(plain)]
+    assert len({history.space.num_drafted(point, history.facts) for point in single}) == 2
+
+
+def test_another_kind_of_collective_keeps_a_doubt_that_its_settings_do_not() -> None:
+    """A probe settles what NCCL's settings do, and not what a kernel fused with what follows does."""
+    effects = Improvement(history_before_an_improvement())._effects
+    assert effects.kept == {"allreduce": improve.KIND_EFFECT}
+    assert {"nccl_algo", "nccl_proto", "nccl_max_ctas"} <= set(effects.settled)
+    assert "cuda_graph_max_bs" in effects.open  # a probe sees it, and it does more than that
