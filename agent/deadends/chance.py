@@ -33,11 +33,13 @@ OUT_OF_THE_QUESTION = -200.0
 MOST_CHANCE = 0.02
 """Odds of chance up to which failures count as real, by their number alone; by all that was seen, if their message
 names the cause."""
-MOST_UNNAMED = 0.004
+MOST_UNNAMED = 0.01
 """The same by all that was seen of them, where their message names nothing."""
-MOST_OF_ONE = 0.001
-"""The same of a source with one condition of several: one is enough for many conjunctions that never passed, of which
-the experiments find the luckiest. A study of ten dead ends then has an untrue one in a hundred times at most."""
+MOST_OF_ONE, MOST_OF_PART = 0.004, 0.001
+"""The same of a source with a single condition: the whole cause, or one of its conditions.
+
+The latter is less, since many conjunctions lie in the place of one source, and experiments follow the one that fails: a
+study of ten dead ends then has an untrue one in a hundred times at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +68,24 @@ class Chance:
             covered: Bits of the failures that look the same and that the cause explains.
             others: Those that neither it nor any confirmed dead end explains.
         """
-        parts = [part for size in range(len(cause) + 1) for part in combinations(cause, size)]
-        return self._odds_at(parts, cause, covered, others)
+        return self._odds_at(_parts(cause), cause, covered, others)
 
-    def _odds_at(self, parts: Sequence[Place], cause: Place, covered: int, others: Sequence[Group]) -> float:
-        """Return the same of sources at some parts of the cause, and where chance was seen."""
+    def _odds_at(self, places: Sequence[Place], cause: Place, covered: int, others: Sequence[Group]) -> float:
+        """Return the same of sources at some places, and where chance was seen."""
         usual = CHANCE[self.failed.failure.policy]
         if usual == 0.0:
             return 0.0
-        by_chance = math.log(usual) + self._best(parts, covered, others)
-        by_cause = math.log(size_prior(cause)) + self._besides(parts, others, math.log(usual * NEW_CAUSE))
+        by_chance = math.log(usual) + self._best(places, covered, others)
+        by_cause = math.log(size_prior(cause)) + self._besides(_parts(cause), others, math.log(usual * NEW_CAUSE))
         return self._named * _ratio(by_chance - by_cause)
 
     def is_excluded(self, cause: Place, covered: int, others: Sequence[Group]) -> bool:
         """Return whether a cause may be believed beside chance; the arguments are those of `odds`."""
         if self.failed.blames:
             return self.odds(cause, covered, others) <= MOST_CHANCE
-        of_one = self._odds_at([(number,) for number in cause], cause, covered, others) if len(cause) > 1 else 0.0
-        return of_one <= MOST_OF_ONE and self.odds(cause, covered, others) <= MOST_UNNAMED
+        of_one = self._odds_at([(number,) for number in cause], cause, covered, others)
+        most_of_one = MOST_OF_ONE if len(cause) == 1 else MOST_OF_PART
+        return of_one <= most_of_one and self.odds(cause, covered, others) <= MOST_UNNAMED
 
     def odds_beyond(self, others: Sequence[Group], beyond: int, is_named: bool) -> float:
         """Return how likelier chance made the failures at which a limit would begin earlier, than that it does.
@@ -186,6 +188,11 @@ class Chance:
             passed = self.evidence.passed(at, reason)
             self.evidence.counts[key] = _all(passed(number) for number in place).bit_count()
         return self.evidence.counts[key]
+
+
+def _parts(cause: Place) -> list[Place]:
+    """Return all places that a cause lies in by its own conditions."""
+    return [part for size in range(len(cause) + 1) for part in combinations(cause, size)]
 
 
 def _ratio(log: float) -> float:
