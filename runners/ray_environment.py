@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from functools import cache
+from types import ModuleType
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -42,6 +43,17 @@ def set_environment(*, is_own: bool) -> dict[str, str | None]:
     before = {name: os.environ.get(name) for name in own}
     os.environ.update(own)
     return before
+
+
+def token_problem(ray: ModuleType) -> str | None:
+    """Return why a Ray of our own would refuse this process, or None: Ray reads the mode once, when it is imported.
+
+    Source: Ray 2.60 `_raylet.get_authentication_mode`, which earlier versions do not have.
+    """
+    mode = getattr(ray._raylet, "get_authentication_mode", None)
+    if mode is None or mode() == ray._raylet.AuthenticationMode.TOKEN:
+        return None
+    return f"this process imported Ray without {AUTH_MODE}=token: set that before, or search in a process of its own"
 
 
 def restore_environment(before: Mapping[str, str | None]) -> None:

@@ -22,7 +22,7 @@ from runners.pool_answers import Running as Running
 from runners.pool_answers import failures_of_ray, first_line, loss_of
 from runners.ray_address import NAMED_ADDRESSES, HeadWatch, address_problem
 from runners.ray_daemons import LifeWatch, RayDaemons, start_watched
-from runners.ray_environment import restore_environment, set_environment
+from runners.ray_environment import restore_environment, set_environment, token_problem
 from runners.ray_nodes import NodeQuestion, RayNode, facts_here, living, resources_of
 from runners.registry import make_runner
 from runners.session_folder import SessionFolder
@@ -72,6 +72,8 @@ class RayPool:
         self._before = set_environment(is_own=self._address is None)
         with excepthook_kept():
             import ray
+        if self._address is None and (problem := token_problem(ray)):
+            raise PoolError(f"cannot start a local Ray: {problem}")
 
         # Said once by Ray at every start, about a default that we want.
         logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)

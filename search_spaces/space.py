@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
@@ -43,6 +43,29 @@ class SearchSpace(SpaceModel):
     def probe_parameters(self) -> tuple[str, ...]:
         """Names of the parameters that a probe can tell apart."""
         return tuple(name for name, parameter in self.parameters.items() if parameter.seen_by_probe)
+
+    def varying(self, facts: Facts) -> tuple[str, ...]:
+        """Return the parameters of which there is something to choose on a node with these facts.
+
+        Left out is what has no meaning on such a node, or beside none of the values that are left of the others.
+        """
+        names = set(self.parameters)
+        while True:  # what goes may take others with it
+            kept = {name for name in names if self._can_vary(self.parameters[name], names, facts)}
+            if kept == names:
+                return tuple(name for name in self.parameters if name in names)
+            names = kept
+
+    def _can_vary(self, parameter: Parameter, others: Collection[str], facts: Facts) -> bool:
+        possible = {
+            name: self.parameters[name].domain if name in others else (self.parameters[name].default_on(facts),)
+            for name in parameter.active_when
+        }
+        has_meaning = all(
+            any(is_one_of(value, allowed) for value in possible[name])
+            for name, allowed in parameter.active_when.items()
+        )
+        return has_meaning and parameter.can_vary(facts)
 
     @property
     def draft_length_names(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 
@@ -11,6 +12,9 @@ from hypothesis import HealthCheck, settings
 from tests.support.services import mlflow_server, postgres, postgres_url
 
 __all__ = ["mlflow_server", "postgres", "postgres_url"]
+
+# Ray reads this once, when the first test imports it; only with it can a later test start a Ray of its own.
+os.environ["RAY_AUTH_MODE"] = "token"
 
 settings.register_profile(
     "default",

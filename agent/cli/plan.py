@@ -33,7 +33,7 @@ def print_plan(plan: Plan, console: Console) -> None:
         print_indented(console, line, 0)
     for line in plan.cluster.lines() if plan.cluster else ():
         print_indented(console, line, 0)
-    free = {name: len(parameter.domain) for name, parameter in space.parameters.items() if parameter.can_vary(facts)}
+    free = {name: len(space.parameters[name].domain) for name in space.varying(facts)}
     points = math.prod(free.values())
     levels = ", ".join(map(str, settings.workload.concurrency))
     what = (

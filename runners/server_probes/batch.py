@@ -21,6 +21,7 @@ from runners.contract import (
     TrialRequest,
 )
 from runners.lifecycle import LaunchPlan, launch
+from runners.torch_engine.phases import last_phase
 
 START_S = 30.0
 """What a probe server may need before its first probe, beside the time limits of the probes."""
@@ -89,6 +90,11 @@ def _log_of(request: TrialRequest) -> Path:
     return Path(request.artifact_dir) / "probe.log"
 
 
+def _was_compiling(request: TrialRequest) -> bool:
+    log = _log_of(request)
+    return log.exists() and last_phase(log.read_bytes()) == Phase.COMPILE.value
+
+
 def _read_lines(path: Path) -> list[dict[str, Any]]:
     """Return the complete lines: a probe server that was killed may have left half of one."""
     if not path.exists():
@@ -102,6 +108,9 @@ def _record(order: ProbeOrder, answer: Mapping[str, Any] | None, server: RunReco
     if order.not_probed or server is None:
         return RunRecord(exit=Exit(code=0), phase=Phase.RESOLVE, wall_s=0.0, not_probed=order.not_probed)
     common = {"argv": server.argv, "env": dict(order.variables), "leftovers": server.leftovers, "node": server.node}
+    if answer is None and server.exit.cause == "deadline" and order.compiles and _was_compiling(order.request):
+        said = COMPILING.format(seconds=server.wall_s)
+        return RunRecord(exit=Exit(), phase=Phase.COMPILE, wall_s=server.wall_s, not_probed=said, **common)
     if answer is None:
         exit_ = Exit(code=server.exit.code, signal=server.exit.signal, cause="lost")
         log = {"log_path": server.log_path, "excerpt": server.excerpt}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 PHASES = ("spawn", "init_distributed", "load_weights", "alloc_kv", "capture_graphs", "warmup", "ready", "serve", "stop")
 """Phases in order; ``capture_graphs`` only with CUDA graphs."""
+
+_LINE = re.compile(rb"^\[torch_engine [0-9.]+\] rank=\d+ phase=(\w+)", re.MULTILINE)
 
 
 class PhaseLog:
@@ -27,3 +30,9 @@ class PhaseLog:
     def _line(self, text: str) -> None:
         if self._rank == 0:
             print(f"[torch_engine {time.monotonic() - self._started:.3f}] rank={self._rank} {text}", flush=True)
+
+
+def last_phase(log: bytes) -> str:
+    """Return the last phase that a log names; ``resolve`` where it names none."""
+    phases = _LINE.findall(log)
+    return phases[-1].decode() if phases else "resolve"

@@ -22,8 +22,9 @@ from typing import Any
 from .cli import parse_config
 from .config import ConfigError
 from .launcher import Stopped, stop_signals
+from .phases import last_phase
 from .probe_plan import ProbePlan
-from .probe_ranks import ProbeRanks, last_phase
+from .probe_ranks import ProbeRanks
 
 ERROR_LINES = 40
 """Lines of the log's end that a failed probe's result carries."""

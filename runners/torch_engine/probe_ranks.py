@@ -8,7 +8,6 @@ its all-reduce compiles (56 s for SGLang's custom one, the first time on a machi
 from __future__ import annotations
 
 import os
-import re
 import select
 import time
 from contextlib import suppress
@@ -20,8 +19,6 @@ from .phases import PhaseLog
 from .probe_plan import ProbePlan
 from .probe_rank import run_probe_rank
 from .process_group import Rendezvous
-
-_PHASE = re.compile(rb"^\[torch_engine [0-9.]+\] rank=\d+ phase=(\w+)", re.MULTILINE)
 
 
 class ProbeRanks:
@@ -109,9 +106,3 @@ def redirect_output(path: Path) -> None:
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)
-
-
-def last_phase(log: bytes) -> str:
-    """Return the last phase that a probe's log names; ``resolve`` where it names none."""
-    phases = _PHASE.findall(log)
-    return phases[-1].decode() if phases else "resolve"

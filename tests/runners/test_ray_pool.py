@@ -29,6 +29,7 @@ def pool() -> Iterator[RayPool]:
     """A local Ray of our own, in the environment of somebody who switched its authentication off for another one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.setattr(sys, "excepthook", sys.__excepthook__)  # an earlier test that imported Ray has left its own
         pool = RayPool(num_cpus=2)
         pool.start()
         yield pool
@@ -118,6 +119,17 @@ def test_a_client_without_the_token_is_refused(pool: RayPool, tmp_path: Path, va
     refused = subprocess.run([sys.executable, "-c", code], env=stranger, capture_output=True, text=True, check=False)
     assert refused.returncode != 0
     assert "authenticat" in (refused.stdout + refused.stderr).lower()
+
+
+def test_a_process_that_imported_ray_before_is_told_what_to_do(tmp_path: Path) -> None:
+    """Ray would try for ten seconds to reach a cluster that refuses it, and say that it failed to start."""
+    code = "import ray; from runners.ray_pool import RayPool; RayPool(num_cpus=1).start()"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert told.returncode != 0
+    assert "imported Ray without RAY_AUTH_MODE=token" in told.stderr
 
 
 def test_the_token_is_drawn_for_this_process(pool: RayPool) -> None:

@@ -420,3 +420,20 @@ def test_the_bare_tree_has_the_scoped_one_as_its_escape(name: str) -> None:
     """Bare, it leaves the all-gather without an algorithm."""
     algorithm = load_space(name).parameters["nccl_algo"]
     assert [dict(each.instead) for each in algorithm.near if each.value == "Tree"] == [{"nccl_algo": "allreduce:tree"}]
+
+
+def test_what_hangs_on_a_value_that_is_left_out_has_nothing_to_choose() -> None:
+    """Without speculation nobody chooses its steps; with one method of two left, they are chosen."""
+    space, facts = load_space("sglang"), {"device": "cuda", "num_ranks": 2, "num_experts": 64}
+    steps = {"speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens"}
+    assert steps <= set(space.varying(facts))
+    assert not steps & set(space.narrowed({"speculative_algorithm": "none"}, {}).varying(facts))
+    only_ngram = space.narrowed({"speculative_algorithm": "NGRAM"}, {}).varying(facts)
+    assert steps & set(only_ngram) == {"speculative_num_draft_tokens"}
+
+
+def test_what_hangs_on_something_without_a_meaning_here_has_none_either() -> None:
+    space = load_space("sglang")
+    assert "nccl_algo" in space.varying({"device": "cuda"})
+    assert "nccl_algo" not in space.varying({"device": "cpu"})
+    assert "nccl_algo" not in space.narrowed({"allreduce": "custom"}, {}).varying({"device": "cuda"})

@@ -132,6 +132,10 @@ def test_what_is_asked_for_is_queued_and_the_spent_budget_grows(invoke: Invoke, 
     text = printed(invoke("try", *words, "--home", str(home)))
     assert text.startswith(f"queued for SyntheticEngine: {' '.join(words)}")
     assert json.loads(printed(invoke("status", "--home", str(home), "--json")))["budget"] == BUDGET + 1
+    printed(invoke("try", *words, "--home", str(home)))  # the same again is the same launch
+    assert json.loads(printed(invoke("status", "--home", str(home), "--json")))["budget"] == BUDGET + 1
+    with_wish(home, without=words)
+    assert json.loads(printed(invoke("status", "--home", str(home), "--json")))["budget"] == BUDGET + 2
 
 
 @pytest.mark.parametrize(

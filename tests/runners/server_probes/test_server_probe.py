@@ -10,8 +10,9 @@ import pytest
 from agent.classify import classify
 from agent.outcome import OutcomeKind
 from runners import Deadlines, EngineSettings, Rung, TrialRequest, Workload
+from runners.contract import Command
 from runners.cookies import find_processes
-from runners.server_probes import probe_server
+from runners.server_probes import ProbeOrder, probe_server, run_probe_batch
 from runners.vllm_runner import VllmRunner
 from search_spaces import Assignment, load_space
 from tests.support.installed_engine import install_engine, make_model
@@ -73,6 +74,20 @@ def test_what_the_time_of_a_batch_does_not_reach_is_lost_and_blames_nothing(pyth
     assert {record.exit.cause for record in records} == {"lost"}
     assert {classify(record).kind for record in records} == {OutcomeKind.INTERRUPTED}
     assert find_processes(requests[0].cookie) == []
+
+
+@pytest.mark.parametrize(("phase", "is_told"), [("compile", True), ("init_distributed", False)])
+def test_what_still_compiles_when_the_time_is_over_is_said(
+    python: str, tmp_path: Path, phase: str, is_told: bool
+) -> None:
+    """Whoever asks again finds what was compiled; a probe that did not come so far was only not reached."""
+    order = ProbeOrder(request=request_of(tmp_path, python, 0, deadlines=Deadlines(batch_s=0.01)), compiles=True)
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0" / "probe.log").write_text(f"[torch_engine 1.000] rank=0 phase={phase}\n")
+    server = Command(argv=("sh", "-c", "exec sleep 60", "sh"))
+    (record,) = run_probe_batch([order], server)
+    assert (record.not_probed is not None and "still being compiled" in record.not_probed) is is_told
+    assert (record.exit.cause == "lost") is not is_told
 
 
 def test_an_engine_without_torch_is_probed_with_ours(tmp_path: Path) -> None:
