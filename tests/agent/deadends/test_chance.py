@@ -62,7 +62,7 @@ BESIDE = [
 """With one of the two conditions each."""
 
 
-@pytest.mark.parametrize(("passes", "state"), [(4, DeadEndState.SUSPECTED), (10, DeadEndState.CONFIRMED)])
+@pytest.mark.parametrize(("passes", "state"), [(3, DeadEndState.SUSPECTED), (10, DeadEndState.CONFIRMED)])
 def test_passes_beside_it_make_the_same_believed_once_they_are_enough(passes: int, state: DeadEndState) -> None:
     """A source that comes and goes with `backend = b` would have struck there as well, one without `expert`, too."""
     (found,) = charted([*ELSEWHERE, *EIGHT_OF_EIGHT, *BESIDE[:passes]]).dead_ends
@@ -71,7 +71,7 @@ def test_passes_beside_it_make_the_same_believed_once_they_are_enough(passes: in
 
 def test_what_is_not_believed_yet_is_not_launched_either() -> None:
     """Only the very values of the cause count: whatever else differs, the launch would most likely fail."""
-    atlas = charted([*ELSEWHERE, *EIGHT_OF_EIGHT, *BESIDE[:4]])
+    atlas = charted([*ELSEWHERE, *EIGHT_OF_EIGHT, *BESIDE[:3]])
     new, _, _ = row(PASSED, "b", 3, 1, False)
     assert atlas.confirmed == ()
     assert atlas.match(new) is not None
