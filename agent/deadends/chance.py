@@ -111,7 +111,7 @@ class Chance:
         if usual == 0.0:
             return 0.0
         by_chance = math.log(usual) + self._best(places, covered, others)
-        by_cause = math.log(size_prior(cause)) + self._besides(_parts(cause), others, math.log(usual * NEW_CAUSE))
+        by_cause = math.log(size_prior(cause)) + self._besides(parts_of(cause), others, math.log(usual * NEW_CAUSE))
         return self._named * _ratio(by_chance - by_cause)
 
     def is_excluded(self, cause: Place, covered: int, others: Sequence[Group]) -> bool:
