@@ -115,6 +115,8 @@ def _steps(trials: Sequence[Trial]) -> Iterator[tuple[Assignment, float, str]]:
     for trial in trials:
         seconds = trial.record.wall_s if trial.record else 0.0
         kind = "probe" if trial.work.rung is Rung.PROBE else "launch"
+        if kind == "launch" and trial.work.kind is Kind.PROBE and not trial.work.climbs:
+            kind = "experiment"  # of the map, with made-up weights: what is dead there is not known yet
         if kind == "launch" and trial.work.kind in (Kind.CONFIRM, Kind.REPEAT):
             kind = "confirm"
         yield trial.work.resolved, seconds, kind
@@ -130,7 +132,7 @@ def _measured(
 ) -> Run:
     seen: Counter[str] = Counter()
     spent = known = 0.0
-    by_kind = dict.fromkeys(("probe", "confirm", "launch"), 0.0)
+    by_kind = dict.fromkeys(("probe", "experiment", "confirm", "launch"), 0.0)
     hours_to = [math.inf] * len(REACHED)
     failures, best_value = 0, 0.0
     for point, seconds, kind in steps:
@@ -163,7 +165,7 @@ def _measured(
         hours_to=tuple(hours_to),
         known=known / spent,
         confirming=by_kind["confirm"] / spent,
-        probing=by_kind["probe"] / spent,
+        probing=(by_kind["probe"] + by_kind["experiment"]) / spent,
         failures=failures,
         cpu_s=cpu_s,
     )

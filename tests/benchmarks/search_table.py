@@ -41,10 +41,11 @@ class Run:
     hours_to: tuple[float, ...]
     """Node time until a launch came this close to the best, for each of REACHED; infinite where none did."""
     known: float
-    """Share of the node time spent on failures whose cause had failed twice before."""
+    """Share of the node time spent on failures whose cause had failed twice before, but for the map's experiments."""
     confirming: float
     """Share of it spent on launches that only confirm or repeat."""
     probing: float
+    """Share of it spent on probes, and on the map's experiments with made-up weights."""
     failures: int
     cpu_s: float
     """Seconds that the study took here, of one core."""
