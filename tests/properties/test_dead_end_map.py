@@ -256,7 +256,7 @@ def test_failures_that_name_no_parameter_rule_out_next_to_nothing_that_works() -
     space = small_space()
     points = [dict(zip(space.parameters, point, strict=True)) for point in itertools.product(*_domains(space))]
     shares = []
-    for seed in range(12):
+    for seed in range(48):
         generator = random.Random(seed)
         causes = (_random_pair(space, generator), _random_pair(space, generator))
         truth = Truth(space, tuple(Planted(cause, Reason.COLLECTIVE_ERROR, has_blames=False) for cause in causes))
