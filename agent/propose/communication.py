@@ -86,24 +86,23 @@ class Communication:
 
     @cached_property
     def _rows(self) -> list[Seen]:
-        def add(found: dict[int | None, list[Seen]], probe: Trial) -> None:
-            if (value := _value_of(probe)) is not None:
-                rows = found.setdefault(self._drafted(probe), [])
-                rows.append(Seen(probe.work.resolved, value))
+        own = self._pass
 
-        passes: dict[int | None, list[Seen]] = self.history.memo.fold("communication", self.history.probes, dict, add)
-        return passes.get(self._pass, [])
+        def add(found: list[Seen], probe: Trial) -> None:
+            if (value := _value_of(probe)) is not None and self._drafted(probe) == own:
+                found.append(Seen(probe.work.resolved, value))
+
+        return self.history.memo.fold(f"communication beside {own}", self.history.probes, list, add)
 
     @cached_property
     def _measured(self) -> dict[tuple[str, ...], float]:
-        def add(found: dict[int | None, dict[tuple[str, ...], float]], probe: Trial) -> None:
-            if (value := _value_of(probe)) is not None:
-                times = found.setdefault(self._drafted(probe), {})
-                times[self._key(probe.work.resolved)] = value
+        own = self._pass
 
-        passes: dict[int | None, dict[tuple[str, ...], float]]
-        passes = self.history.memo.fold("communication times", self.history.probes, dict, add)
-        return passes.get(self._pass, {})
+        def add(found: dict[tuple[str, ...], float], probe: Trial) -> None:
+            if (value := _value_of(probe)) is not None and self._drafted(probe) == own:
+                found[self._key(probe.work.resolved)] = value
+
+        return self.history.memo.fold(f"communication times beside {own}", self.history.probes, dict, add)
 
     def _drafted(self, probe: Trial) -> int | None:
         return self.history.space.num_drafted(probe.work.resolved, self.history.facts)
