@@ -41,7 +41,8 @@ class Features:
     def squares(self) -> Table:
         """Squared length of each row."""
         effects, settled, others = ((table**2).sum(axis=1) for table in self.tables)
-        return effects + settled + others  # type: ignore[no-any-return]
+        total: Table = effects + settled + others
+        return total
 
     def of(self, places: Sequence[int]) -> Features:
         """Return some of the rows."""

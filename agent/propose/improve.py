@@ -22,7 +22,7 @@ from agent.propose.gradient import gains
 from agent.propose.history import History
 from agent.propose.prepared import kept
 from agent.propose.risk import Risk
-from agent.propose.surrogate import Beforehand, Effects, Seen, Surrogate, together
+from agent.propose.surrogate import Beforehand, Effects, Expected, Seen, Surrogate, together
 from agent.store.trial import Kind, Work
 from search_spaces import Assignment, Scalar, assignment_key
 
@@ -87,9 +87,8 @@ class Improvement:
 
     def expectations(self) -> dict[str, tuple[float, float]]:
         """Return key → mean and standard deviation of the logarithm of what each measured assignment is worth."""
-        expected = self._surrogate.expect([row.assignment for row in self._rows], [row.known for row in self._rows])
         keys = [assignment_key(row.assignment) for row in self._rows]
-        rows = zip(keys, expected.mean, expected.sd, strict=True)
+        rows = zip(keys, self._expected_rows.mean, self._expected_rows.sd, strict=True)
         return {key: (float(mean), float(sd)) for key, mean, sd in rows if key in self.history.measured}
 
     def expected(self, points: Sequence[Assignment]) -> list[float]:
@@ -237,6 +236,10 @@ class Improvement:
     @cached_property
     def _rivals(self) -> list[int]:
         """Places of the rows that are expected to be best, the best first."""
-        expected = self._surrogate.expect([row.assignment for row in self._rows], [row.known for row in self._rows])
-        order = sorted(range(len(self._rows)), key=lambda place: (-round(float(expected.mean[place]), DIGITS), place))
-        return order[:RIVALS]
+        mean = self._expected_rows.mean
+        return sorted(range(len(mean)), key=lambda place: (-round(float(mean[place]), DIGITS), place))[:RIVALS]
+
+    @cached_property
+    def _expected_rows(self) -> Expected:
+        """What is expected of the rows that the process is fitted to."""
+        return self._surrogate.expect([row.assignment for row in self._rows], [row.known for row in self._rows])
