@@ -14,6 +14,7 @@ from functools import cached_property, partial
 
 from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance, Group
 from agent.deadends.dead_end import DeadEnd
+from agent.deadends.doubts import Doubt, doubt, needed_anyway
 from agent.deadends.edges import Edge, Limits
 from agent.deadends.entries import Entries, by_age
 from agent.deadends.evidence import Evidence, Failed
@@ -71,7 +72,7 @@ class Lesson:
     edges: list[Edge] = field(default_factory=list)
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
-    _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
+    _found: dict[tuple[int, int, int, int], list[Explanation]] = field(default_factory=dict)
     _oftens: dict[tuple[object, ...], Often] = field(default_factory=dict)
     _covers: dict[tuple[Rung, Phase, tuple[int, ...]], int] = field(default_factory=dict)
 
@@ -103,7 +104,7 @@ class Lesson:
 
         Whatever is weighed against chance is changed by every pass, all else only by one that contradicts it.
         """
-        seen, weighed = self.evidence.reasons[self.reason], {index for index, _, _ in self._found}
+        seen, weighed = self.evidence.reasons[self.reason], {key[0] for key in self._found}
         if self.by_chance or seen.flaky or any(CHANCE[seen.failures[index].failure.policy] for index in weighed):
             return True
         return any(self.evidence.kept.contradicts(passed, self.reason, index) for index in weighed)
@@ -136,13 +137,13 @@ class Lesson:
                     unexplained = self._explain(failed, found, unexplained)
         return unexplained
 
-    def _explanations(self, failed: Failed, unexplained: int) -> list[Explanation]:
-        """Return what may have caused a failure, chance left out."""
+    def _explanations(self, failed: Failed, unexplained: int, needless: int = 0) -> list[Explanation]:
+        """Return what may have caused a failure, chance left out; some of the others need no cause."""
         looks = self.evidence.reasons[self.reason].alike(failed)
         alike, by_chance = unexplained & looks, self.by_chance & looks
-        key = (failed.index, alike, by_chance)
+        key = (failed.index, alike, by_chance, needless & alike)
         if key not in self._found:
-            often = self._often(failed, alike | by_chance)
+            often = self._often(failed, alike | by_chance).with_needless(needless & alike)
             self._found[key] = explanations(failed, self.evidence, alike, self.strikes, often, self._token)
         return self._found[key]
 
@@ -235,9 +236,18 @@ class Lesson:
         """Return whether a cause is far likelier than the others and than chance."""
         if best.share < BELIEVED or not self._is_enough(failed, self._covered(failed, best.numbers), best.support):
             return False
-        if CHANCE[failed.failure.policy] == 0.0:
-            return True
-        return self._chance(failed).is_excluded(best.numbers, *self._seen_of(failed, best, unexplained))
+        if CHANCE[failed.failure.policy] != 0.0:
+            if not self._chance(failed).is_excluded(best.numbers, *self._seen_of(failed, best, unexplained)):
+                return False
+        return self._doubt(failed, best, unexplained) is None
+
+    def _doubt(self, failed: Failed, best: Explanation, unexplained: int) -> Doubt | None:
+        """Return the failure in whose view a longer cause would do as well, or None."""
+        seen, alike = self.evidence.reasons[self.reason], unexplained & self._alike(failed)
+        covered = self._covered(failed, best.numbers)
+        explained = partial(self._explanations, unexplained=unexplained)
+        needless = needed_anyway(seen, alike & ~covered, explained, self._covered) & covered
+        return doubt(best.numbers, seen, alike & covered, partial(explained, needless=needless))
 
     def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
         """One failure alone confirms nothing: its message may name only a part of the cause."""
@@ -279,8 +289,10 @@ class Lesson:
         return groups, odd
 
     def _suspicion(self, failed: Failed, unexplained: int) -> Suspicion:
-        found = self._explanations(failed, unexplained)
+        found: Sequence[Explanation] = self._explanations(failed, unexplained)
         is_repeated = self._is_repeated(failed, found[0].support)
+        if found[0].share >= BELIEVED and (doubted := self._doubt(failed, found[0], unexplained)) is not None:
+            failed, found = doubted.failed, doubted.explanations
         return Suspicion(failed, beside_chance(found, self._odds(failed, found[0], unexplained)), is_repeated)
 
     def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
