@@ -21,8 +21,10 @@ from agent.reasons import Policy, Reason
 CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.3, Policy.RETRY_ONCE: 1.0}
 """How much likelier a source of failures that come and go is than a cause, for the same conditions."""
 COMES_AND_GOES = {Reason.KERNEL_ERROR: 1.0}
-"""The same where it is to be confirmed, of reasons that come and go more often than others with their policy: a race in a
-kernel strikes or not. What is suspected meanwhile hangs on the policy alone."""
+"""The same where it is to be confirmed, of reasons that come and go more often than others with their policy.
+
+A race in a kernel strikes or not. What is suspected meanwhile hangs on the policy alone.
+"""
 NAMES_ITS_CAUSE = 0.1
 """By how much chance is less likely where the message names a parameter."""
 EVERYWHERE = 0.3

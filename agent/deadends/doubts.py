@@ -1,9 +1,9 @@
 """Whether a longer cause would explain nearly as much as the one that is to be believed.
 
 `backend = a` may look certain because of one failure without `expert_parallel`, beside many with it. Where that one has
-another explanation anyway, "only with `expert_parallel`" is as good: by a cause that other failures need in any case, by
-chance where chance strikes often, or since its message does not name the parameter that the others name. The failures
-that the cause explains are asked one by one, since the odd one itself knows no longer cause.
+another explanation anyway, "only with `expert_parallel`" is as good: a cause that other failures need in any case, or
+chance where it strikes often; and so it is where its message does not name the parameter that the others name. The
+failures that the cause explains are asked one by one, since the odd one itself knows no longer cause.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_LONGER = 0.02
 LEAST_NEEDED = 0.5
 """Share of the likeliest explanation of a failure from which that cause may explain others, too."""
 MOST_ASKED, MOST_OTHERS = 6, 32
-"""Failures of a cause that are asked, those of each other message besides, and others of which a cause is looked for."""
+"""Failures of a cause that are asked, and one for each further message; and others of which a cause is looked for."""
 
 Covered = Callable[[Failed, tuple[int, ...]], int]
 """(failure, conditions) → bits of the failures that these explain."""
