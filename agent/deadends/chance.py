@@ -16,6 +16,7 @@ from itertools import combinations
 
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.prior import LARGEST, NEW_CAUSE, size_prior
+from agent.deadends.rivals import Rival
 from agent.reasons import Policy, Reason
 
 CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.3, Policy.RETRY_ONCE: 1.0}
@@ -127,6 +128,27 @@ class Chance:
         most_of_one = MOST_OF_ONE if len(cause) == 1 else MOST_OF_PART
         more = self._more_often
         return more * of_one <= most_of_one and more * self.odds(cause, covered, others) <= MOST_UNNAMED
+
+    def rivals(self, cause: Place, covered: int, others: Sequence[Group]) -> list[Rival]:
+        """Return the places where chance may be in the way of a cause of several conditions; the arguments as above."""
+        if self.failed.blames or len(cause) == 1 or not CHANCE[self.failed.failure.policy]:
+            return []
+        failures = covered | sum(group.bits for group in others)
+        lexicon, more = self.evidence.lexicon, math.log(self._more_often)
+        found = []
+        for place in [*((number,) for number in cause), cause]:
+            odds, most = (
+                (self._odds_at([place], cause, covered, others), MOST_OF_PART)
+                if len(place) == 1
+                else (self.odds(cause, covered, others), MOST_UNNAMED)
+            )
+            failed, passed = (failures & self._failures_at(place)).bit_count(), self._passed_at(place)
+            often, seldom = SOMEWHERE_RATE
+            seen = often + seldom + failed + passed
+            rates = math.log((often + failed) / seen), math.log((seldom + passed) / seen)
+            conditions = tuple(map(lexicon.condition, place))
+            found.append(Rival(conditions, math.log(odds / most) + more, *rates))
+        return found
 
     def odds_beyond(self, others: Sequence[Group], beyond: int, is_named: bool) -> float:
         """Return how likelier chance made the failures at which a limit would begin earlier, than that it does.

@@ -271,7 +271,8 @@ class Lesson:
             weighed.add(failed.index)
             found = self._explanations(failed, unexplained)
             turns.note(failed, found[0].numbers if found else None)
-            odd |= 1 << failed.index if _is_odd(found) else 0
+            if not found or len(found[0].conditions) > LARGEST:
+                odd |= 1 << failed.index
             if found:
                 groups.setdefault(found[0].numbers, []).append(failed)
         for failed in left:
@@ -284,8 +285,10 @@ class Lesson:
         is_repeated = self._is_repeated(failed, found[0].support)
         if found[0].share >= BELIEVED and (doubted := self._doubt(failed, found[0], unexplained)) is not None:
             failed, found = doubted.failed, doubted.explanations
-        odds = self._chance(failed).odds(found[0].numbers, *self._seen_of(failed, found[0], unexplained))
-        return Suspicion(failed, beside_chance(found, odds), is_repeated)
+        chance, seen = self._chance(failed), self._seen_of(failed, found[0], unexplained)
+        odds, is_clear = chance.odds(found[0].numbers, *seen), is_repeated and found[0].share >= BELIEVED
+        rivals = tuple(chance.rivals(found[0].numbers, *seen)) if is_clear else ()
+        return Suspicion(failed, beside_chance(found, odds), is_repeated, rivals)
 
     def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""
@@ -293,7 +296,3 @@ class Lesson:
         flaky = [seen.failures[index] for index in seen.flaky]
         flaky += [each for each in left if odd >> each.index & 1 and not self._explanations(each, unexplained)]
         return one_of_each_launch(flaky)
-
-
-def _is_odd(found: Sequence[Explanation]) -> bool:
-    return not found or len(found[0].conditions) > LARGEST
