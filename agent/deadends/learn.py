@@ -14,8 +14,9 @@ from functools import cached_property, partial
 
 from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance, Group
 from agent.deadends.dead_end import DeadEnd
-from agent.deadends.edges import Edge, Limits
-from agent.deadends.entries import Entries, by_age
+from agent.deadends.doubts import Doubt, doubt, needed_anyway
+from agent.deadends.edges import Edge, Limits, still_open
+from agent.deadends.entries import Entries, one_of_each_launch
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.explain import Explanation, Often, beside_chance, explanations
 from agent.deadends.general import most_general
@@ -26,7 +27,7 @@ from agent.deadends.suspicion import Suspicion
 from agent.deadends.turns import Turns
 from agent.reasons import Reason
 from runners import Phase, Rung
-from search_spaces import Facts, assignment_key
+from search_spaces import Facts
 
 BELIEVED = 0.98
 """Share of the best explanation from which it is believed."""
@@ -71,8 +72,9 @@ class Lesson:
     edges: list[Edge] = field(default_factory=list)
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
-    _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
+    _found: dict[tuple[int, int, int, int], list[Explanation]] = field(default_factory=dict)
     _oftens: dict[tuple[object, ...], Often] = field(default_factory=dict)
+    _doubts: dict[tuple[tuple[int, ...], int, int], Doubt | None] = field(default_factory=dict)
     _covers: dict[tuple[Rung, Phase, tuple[int, ...]], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -103,7 +105,7 @@ class Lesson:
 
         Whatever is weighed against chance is changed by every pass, all else only by one that contradicts it.
         """
-        seen, weighed = self.evidence.reasons[self.reason], {index for index, _, _ in self._found}
+        seen, weighed = self.evidence.reasons[self.reason], {key[0] for key in self._found}
         if self.by_chance or seen.flaky or any(CHANCE[seen.failures[index].failure.policy] for index in weighed):
             return True
         return any(self.evidence.kept.contradicts(passed, self.reason, index) for index in weighed)
@@ -118,7 +120,7 @@ class Lesson:
             suspected=tuple(map(self._entries.suspected, suspicions, groups.values())),
             flaky=tuple(map(self._entries.flaky, self._contradicted(self._left, self._odd, unexplained))),
             suspicions=tuple(suspicions),
-            edges=tuple(self._entries.edge(edge) for edge in self._open_edges()),
+            edges=tuple(self._entries.edge(edge) for edge in still_open(self.edges, self._explained)),
         )
 
     def _explain_all(self, failures: Sequence[Failed], unexplained: int) -> int:
@@ -136,13 +138,13 @@ class Lesson:
                     unexplained = self._explain(failed, found, unexplained)
         return unexplained
 
-    def _explanations(self, failed: Failed, unexplained: int) -> list[Explanation]:
-        """Return what may have caused a failure, chance left out."""
+    def _explanations(self, failed: Failed, unexplained: int, needless: int = 0) -> list[Explanation]:
+        """Return what may have caused a failure, chance left out; some of the others need no cause."""
         looks = self.evidence.reasons[self.reason].alike(failed)
         alike, by_chance = unexplained & looks, self.by_chance & looks
-        key = (failed.index, alike, by_chance)
+        key = (failed.index, alike, by_chance, needless & alike)
         if key not in self._found:
-            often = self._often(failed, alike | by_chance)
+            often = self._often(failed, alike | by_chance).with_needless(needless & alike)
             self._found[key] = explanations(failed, self.evidence, alike, self.strikes, often, self._token)
         return self._found[key]
 
@@ -169,12 +171,6 @@ class Lesson:
             for each in failures
             if any(found.covers(each.seen.assignment, each.seen.visible) for found in mine)
         )
-
-    def _odds(self, failed: Failed, best: Explanation, unexplained: int) -> float:
-        """Return the odds that chance caused the failures which the likeliest explanation of one of them covers."""
-        if CHANCE[failed.failure.policy] == 0.0:
-            return 0.0
-        return self._chance(failed).odds(best.numbers, *self._seen_of(failed, best, unexplained))
 
     def _seen_of(self, failed: Failed, best: Explanation, unexplained: int) -> tuple[int, tuple[Group, ...]]:
         """Return the bits of the failures that an explanation covers, and the others that look the same."""
@@ -235,9 +231,23 @@ class Lesson:
         """Return whether a cause is far likelier than the others and than chance."""
         if best.share < BELIEVED or not self._is_enough(failed, self._covered(failed, best.numbers), best.support):
             return False
-        if CHANCE[failed.failure.policy] == 0.0:
-            return True
-        return self._chance(failed).is_excluded(best.numbers, *self._seen_of(failed, best, unexplained))
+        may_be_chance = CHANCE[failed.failure.policy] != 0.0
+        if may_be_chance and not self._chance(failed).is_excluded(
+            best.numbers, *self._seen_of(failed, best, unexplained)
+        ):
+            return False
+        return self._doubt(failed, best, unexplained) is None
+
+    def _doubt(self, failed: Failed, best: Explanation, unexplained: int) -> Doubt | None:
+        """Return the failure in whose view a longer cause would do as well, or None."""
+        seen, alike = self.evidence.reasons[self.reason], unexplained & self._alike(failed)
+        covered = self._covered(failed, best.numbers)
+        explained = partial(self._explanations, unexplained=unexplained)
+        key = (best.numbers, alike & covered, alike & ~covered)
+        if key not in self._doubts:
+            needless = needed_anyway(seen, alike & ~covered, explained, self._covered) & covered
+            self._doubts[key] = doubt(best.numbers, seen, alike & covered, partial(explained, needless=needless))
+        return self._doubts[key]
 
     def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
         """One failure alone confirms nothing: its message may name only a part of the cause."""
@@ -253,15 +263,6 @@ class Lesson:
             self._covers[key] = self.evidence.covered(self.reason, *key)
         return self._covers[key]
 
-    def _open_edges(self) -> Iterator[Edge]:
-        """Yield the edges at which a failure has no other explanation."""
-        explained = 0
-        for _, bits in self._explained:
-            explained |= bits
-        for edge in self.edges:
-            if left := edge.bits & ~explained:
-                yield Edge(edge.numbers, left)
-
     def _by_cause(self, left: Sequence[Failed], unexplained: int) -> tuple[dict[tuple[int, ...], list[Failed]], int]:
         """Return the failures by their likeliest explanation, and the bits of those that nothing small explains."""
         groups: dict[tuple[int, ...], list[Failed]] = {}
@@ -270,7 +271,8 @@ class Lesson:
             weighed.add(failed.index)
             found = self._explanations(failed, unexplained)
             turns.note(failed, found[0].numbers if found else None)
-            odd |= 1 << failed.index if _is_odd(found) else 0
+            if not found or len(found[0].conditions) > LARGEST:
+                odd |= 1 << failed.index
             if found:
                 groups.setdefault(found[0].numbers, []).append(failed)
         for failed in left:
@@ -279,21 +281,18 @@ class Lesson:
         return groups, odd
 
     def _suspicion(self, failed: Failed, unexplained: int) -> Suspicion:
-        found = self._explanations(failed, unexplained)
+        found: Sequence[Explanation] = self._explanations(failed, unexplained)
         is_repeated = self._is_repeated(failed, found[0].support)
-        return Suspicion(failed, beside_chance(found, self._odds(failed, found[0], unexplained)), is_repeated)
+        if found[0].share >= BELIEVED and (doubted := self._doubt(failed, found[0], unexplained)) is not None:
+            failed, found = doubted.failed, doubted.explanations
+        chance, seen = self._chance(failed), self._seen_of(failed, found[0], unexplained)
+        odds, is_clear = chance.odds(found[0].numbers, *seen), is_repeated and found[0].share >= BELIEVED
+        rivals = tuple(chance.rivals(found[0].numbers, *seen)) if is_clear else ()
+        return Suspicion(failed, beside_chance(found, odds), is_repeated, rivals)
 
     def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""
         seen = self.evidence.reasons[self.reason]
         flaky = [seen.failures[index] for index in seen.flaky]
         flaky += [each for each in left if odd >> each.index & 1 and not self._explanations(each, unexplained)]
-        flaky = by_age(flaky)
-        launches: dict[tuple[str, str], Failed] = {}
-        for failed in flaky:
-            launches.setdefault((failed.seen.rung, assignment_key(failed.seen.assignment)), failed)
-        yield from (launches[key] for key in sorted(launches) if launches[key].seen.visible)
-
-
-def _is_odd(found: Sequence[Explanation]) -> bool:
-    return not found or len(found[0].conditions) > LARGEST
+        return one_of_each_launch(flaky)
