@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.propose.in_flight import RUNS_NOW
-from agent.propose.prepared import prepared
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
 from search_spaces import Assignment, Scalar, assignment_key
@@ -29,13 +28,6 @@ class Refusal:
     rung: Rung
     key: str
     """Key of the assignment."""
-
-
-def is_allowed(history: History, point: Assignment) -> bool:
-    """Return whether neither the engine, nor the space, nor the map forbids a launch; nothing is noted."""
-    asked = prepared(history, point)
-    is_open = asked.why_not is None and history.locked_value(asked.requested) is None
-    return is_open and history.atlas.match(asked.resolution.assignment) is None
 
 
 def ruled_out(history: History, point: Assignment, about: str, rung: Rung) -> str | None:

@@ -29,9 +29,8 @@ from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
 
 ADOPTION_MARGIN = 0.03
 """Share by which a launch must beat the incumbent to be adopted, where no repeats say how large the noise is."""
-USUAL_NOISE_SD, USUAL_WEIGHT = 0.06, 2
-"""Noise from launch to launch before launches say more, and how many repeats that belief is worth: little, since whoever
-is sure of too little noise takes the first lucky launches for effects."""
+USUAL_NOISE_SD, USUAL_WEIGHT = 0.05, 4
+"""Noise from launch to launch before repeats say more, and how many repeats that belief is worth."""
 
 
 @dataclass(frozen=True)

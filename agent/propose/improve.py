@@ -16,7 +16,6 @@ from itertools import islice, repeat
 
 from agent.effects import rewritten
 from agent.propose import second_launch, sums
-from agent.propose.admission import is_allowed
 from agent.propose.communication import Communication
 from agent.propose.drafting import Drafting
 from agent.propose.gradient import gains
@@ -65,7 +64,6 @@ class Improvement:
     history: History
     _promises: dict[str, float] = field(default_factory=dict)
     _chances: dict[str, float] = field(default_factory=dict)
-    _allowed: dict[str, bool] = field(default_factory=dict)
 
     def ranked(self) -> Iterator[Assignment]:
         """Yield the candidates, the most promising first: expected improvement times the chance that it works."""
@@ -75,8 +73,7 @@ class Improvement:
             points |= self._changes(self.history.measured[key])
         for _ in range(DEPTH):  # the most promising ones are changed further, one change at a time
             self._look_at(points)
-            open_ = (key for key in self._best_first(points) if self._may_run(key, points[key]))
-            best = [key for key in islice(open_, BREADTH) if key not in changed]
+            best = [key for key in islice(self._best_first(points), BREADTH) if key not in changed]
             changed.update(best)
             for key in best:
                 points |= self._changes(points[key])
@@ -168,12 +165,6 @@ class Improvement:
             found = gains(self._surrogate.outlook(wanted, self._known(wanted), self._rivals))
             for key, gain in zip(keys, found, strict=True):
                 self._promises[key] = round(float(gain), DIGITS)
-
-    def _may_run(self, key: str, point: Assignment) -> bool:
-        """Return whether nothing that is known forbids the point: what is around a dead end is mostly dead as well."""
-        if key not in self._allowed:
-            self._allowed[key] = is_allowed(self.history, point)
-        return self._allowed[key]
 
     def _chance(self, key: str, point: Assignment) -> float:
         if key not in self._chances:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-
 import pytest
 
 from agent.propose import improve
@@ -40,14 +38,3 @@ def test_the_verdict_knows_of_the_noise_what_launches_say_that_were_not_repeated
         assert found.spread.freedom == alone[key].spread.freedom + LEARNED_WEIGHT
         assert abs(found.spread.sd - 0.2) < abs(alone[key].spread.sd - 0.2)
         assert found.ratio == alone[key].ratio
-
-
-def test_how_far_launches_differ_is_believed_from_the_first_of_them_on() -> None:
-    """Whoever is sure of little noise takes the first lucky launches for effects, and climbs from them."""
-    believed = []
-    for seed in range(6):
-        study = ModelledStudy(node=node_of("pcie8-blackwell-cuda128", 0.2), budget=40, seed=seed)
-        study.run(steps=60)
-        study.trials = study.trials[:14]
-        believed.append(improve.Improvement(study.history()).noise_sd)
-    assert statistics.median(believed) > 0.9 * 0.2

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from agent.propose import improve
 from agent.propose.history import History
 from agent.propose.improve import Improvement
 from agent.propose.order import Launches, propose
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
-from search_spaces import Assignment, assignment_key, load_node
+from search_spaces import assignment_key, load_node
 from search_spaces.node_generator import generate
 from tests.support.modelled_study import ModelledStudy
 from tests.support.simulated_study import LEASE, START
@@ -109,21 +107,3 @@ def test_another_kind_of_collective_keeps_a_doubt_that_its_settings_do_not() -> 
     assert effects.kept == {"allreduce": improve.KIND_EFFECT}
     assert {"nccl_algo", "nccl_proto", "nccl_max_ctas"} <= set(effects.settled)
     assert "cuda_graph_max_bs" in effects.open  # a probe sees it, and it does more than that
-
-
-def test_nothing_is_climbed_from_what_may_not_be_launched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What promises most often lies in a dead end, and its neighbours with it: the others would never be looked at."""
-    study = ModelledStudy(node=load_node("pcie2-24gib-vllm"), budget=40)
-    climbed: list[bool] = []
-    changes = Improvement._changes
-
-    def note(self: Improvement, start: Assignment) -> dict[str, Assignment]:
-        if assignment_key(start) not in self.history.measured:
-            violation = self.history.space.violation(start, self.history.facts)
-            climbed.append(violation is None and self.history.atlas.match(start) is None)
-        return changes(self, start)
-
-    monkeypatch.setattr(Improvement, "_changes", note)
-    study.run(steps=200)
-    assert len(climbed) > 20
-    assert all(climbed)
