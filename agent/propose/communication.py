@@ -10,6 +10,7 @@ from functools import cached_property
 
 from agent.propose import tallies
 from agent.propose.history import History
+from agent.propose.points import Points, points_of
 from agent.propose.surrogate import NOTHING, Beforehand, Effects, Seen, Surrogate
 from agent.store.trial import Trial
 from search_spaces import Assignment
@@ -48,18 +49,15 @@ class Communication:
         if not self.is_known or base is None:
             return [NOTHING] * len(points)
         times = self.times([*points, base])
-        speculates = not self._is_baseline(base)
+        speculates = not self._points.of(base).is_baseline
         found = []
         for point, time in zip(points, times, strict=False):
             effect = -math.log(1.0 - self._share + self._share * time / times[-1])
-            if self._is_baseline(point) and speculates:
+            if speculates and self._points.of(point).is_baseline:
                 found.append(Beforehand(ELSEWHERE * effect, (0.0, ELSEWHERE_SD * effect)))
             else:
                 found.append(Beforehand(effect, (EFFECT_SD * effect, 0.0)))
         return found
-
-    def _is_baseline(self, point: Assignment) -> bool:
-        return all(point[name] == value for name, value in self.history.space.baseline.items())
 
     def times(self, points: Sequence[Assignment]) -> list[float]:
         """Return the communication time of a verify pass in microseconds, measured or else expected."""
@@ -76,7 +74,11 @@ class Communication:
         return dict(self._measured)
 
     def _key(self, point: Assignment) -> tuple[str, ...]:
-        return tuple(repr(point[name]) for name in self.history.space.probe_parameters)
+        return self._points.of(point).visible
+
+    @cached_property
+    def _points(self) -> Points:
+        return points_of(self.history)
 
     @property
     def _pass(self) -> int | None:

@@ -11,18 +11,19 @@ import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice, repeat
 
 from agent.effects import rewritten
 from agent.propose import second_launch, sums
+from agent.propose.closed import of_closed
 from agent.propose.communication import Communication
 from agent.propose.drafting import Drafting
 from agent.propose.gradient import gains
 from agent.propose.history import History
 from agent.propose.prepared import kept
 from agent.propose.risk import Risk
-from agent.propose.surrogate import Beforehand, Effects, Expected, Seen, Surrogate, together
+from agent.propose.surrogate import Beforehand, Effects, Expected, Seen, Surrogate, tables_of, together
 from agent.store.trial import Kind, Work
 from search_spaces import Assignment, Scalar, assignment_key
 
@@ -176,11 +177,12 @@ class Improvement:
 
     @cached_property
     def _communication(self) -> Communication:
-        return Communication(self.history)
+        return of_closed(self.history, "communication", lambda: Communication(self.history))
 
     @cached_property
     def _drafting(self) -> Drafting:
-        return Drafting(self.history, self._communication)
+        make = partial(Drafting, self.history, self._communication)
+        return of_closed(self.history, "drafting", make)
 
     def _known(self, points: Sequence[Assignment]) -> list[Beforehand]:
         return together(self._communication.effects(points), self._drafting.effects(points))
@@ -189,13 +191,15 @@ class Improvement:
     def _surrogate(self) -> Surrogate:
         """The process; launches in flight count as measured as expected, so that nobody proposes their neighbours."""
         space, effects = self.history.space, self._effects
-        measured = Surrogate(space, effects, self._rows, self.history.spread)
+        tables = self.history.memo.derived("tables", (space, str(effects)), partial(tables_of, space, effects))
+        fit = partial(Surrogate, space, effects, self._rows, self.history.spread, tables)
+        measured = of_closed(self.history, "fitted to what was measured", fit)
         if not self._in_flight:
             return measured
         known = self._known(self._in_flight)
         expected = measured.expect(self._in_flight, known).mean
         rows = (Seen(*row) for row in zip(self._in_flight, map(math.exp, expected), repeat(1), known, strict=False))
-        return Surrogate(space, effects, [*self._rows, *rows], measured.belief)
+        return Surrogate(space, effects, [*self._rows, *rows], measured.belief, tables)
 
     @property
     def _in_flight(self) -> list[Assignment]:
@@ -222,6 +226,9 @@ class Improvement:
 
     @cached_property
     def _rows(self) -> list[Seen]:
+        return of_closed(self.history, "rows", self._rows_shown)
+
+    def _rows_shown(self) -> list[Seen]:
         """What the process is fitted to: of a long study the best and the latest, so that it does not grow."""
         history, keys = self.history, list(self.history.measured)
         if len(keys) > BEST_ROWS + LATEST_ROWS:

@@ -34,14 +34,18 @@ def prepared(history: History, candidate: Mapping[str, Scalar]) -> Prepared:
 
 def kept(history: History, name: str, key: str, make: Callable[[], R]) -> R:
     """Return what is made of a candidate by the space, the node and the engine alone; made once for each key."""
-    facts = history.memo.derived("facts", (history.facts,), lambda: str(history.facts))
-    of = (history.runner, history.space, history.settings.engine, facts)
+    of = (history.runner, history.space, history.settings.engine, facts_of(history))
     found: dict[str, R] = history.memo.derived(name, of, dict)
     if key not in found:
         if len(found) >= MOST_KEPT:
             found.clear()
         found[key] = make()
     return found[key]
+
+
+def facts_of(history: History) -> str:
+    """Return the facts of the node as text: equal ones need not be the same object."""
+    return history.memo.derived("facts", (history.facts,), lambda: str(history.facts))
 
 
 def _prepared(history: History, candidate: Mapping[str, Scalar]) -> Prepared:

@@ -12,6 +12,7 @@ from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
 from agent.outcome import Failure
 from agent.propose import prices, sums, tallies
+from agent.propose.closed import of_closed
 from agent.propose.history import ATTEMPTS, History
 from agent.reasons import TWICE, Policy
 from agent.store.trial import Kind, Trial, Work
@@ -57,10 +58,13 @@ def _open_failures(history: History) -> dict[str, Trial]:
 
 def _unsettled(history: History) -> list[Trial]:
     """Return the failed launches that no more than a suspicion speaks of: of a long study, few."""
-    rows = list(sums.failed_once(history).items())
-    for labels in _settled(history):
-        rows = [row for row in rows if row[0] not in labels]
-    return [trial for _, trial in rows]
+    return of_closed(history, "unsettled", lambda: _all_unsettled(history))
+
+
+def _all_unsettled(history: History) -> list[Trial]:
+    settled = _settled(history)
+    known = history.memo.derived("settled by any", settled, lambda: frozenset().union(*settled))
+    return [trial for label, trial in sums.failed_once(history).items() if label not in known]
 
 
 def once_failed(history: History, point: Assignment) -> Work | None:
