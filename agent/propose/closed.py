@@ -27,11 +27,14 @@ def of_closed(history: History, name: str, make: Callable[[], R]) -> R:
         name: Of what is made.
         make: Makes it. Nobody may change what it returns.
     """
-    lists = {part: getattr(history, part) for part in PARTS}
-    numbers = [history.memo.fold(f"ended {part}", trials, Counter, _add)[True] for part, trials in lists.items()]
-    first = (trials[0] if trials else None for trials in lists.values())
-    of = (*numbers, *first, history.atlas, history.space, facts_of(history))
+    first = (trial for part in PARTS for trial in getattr(history, part)[:1])
+    of = (*(num_ended(history, part) for part in PARTS), *first, history.atlas, history.space, facts_of(history))
     return history.memo.derived(f"{name} evenly" if history.is_even else name, of, make)
+
+
+def num_ended(history: History, part: str) -> int:
+    """Return how many trials of one list of a history are closed, whatever came of them."""
+    return int(history.memo.fold(f"ended {part}", getattr(history, part), Counter, _add)[True])
 
 
 def _add(found: Counter[bool], trial: Trial) -> None:

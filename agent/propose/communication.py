@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agent.propose import tallies
+from agent.propose.closed import num_ended
 from agent.propose.history import History
 from agent.propose.points import Points, points_of
+from agent.propose.prepared import facts_of
 from agent.propose.surrogate import NOTHING, Beforehand, Effects, Seen, Surrogate
 from agent.store.trial import Trial
 from search_spaces import Assignment
@@ -124,6 +126,14 @@ class Communication:
             if trial.is_measured and levels and time:
                 shares.append(time / (1000.0 * min(levels, key=lambda level: level.concurrency).step_ms_p50))
         return min(statistics.median(shares), 0.9) if shares else USUAL_SHARE
+
+
+def communication_of(history: History) -> Communication:
+    """Return the communication times of a study, made anew only where a probe, or another launch of the base, tells."""
+    base = history.base
+    launches = () if base is None else tallies.launches_of(history, base)
+    of = (num_ended(history, "probes"), *history.probes[:1], sum(trial.is_measured for trial in launches), str(base))
+    return history.memo.derived("communication", (*of, history.space, facts_of(history)), lambda: Communication(history))
 
 
 def _shown(rows: list[Seen]) -> list[Seen]:

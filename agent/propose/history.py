@@ -274,7 +274,7 @@ class History:
         rewrites = self._probe_rewrites if kind is Kind.PROBE else self.silent_rewrites
         resolved, observed = rewritten(resolution.assignment, rewrites)
         resolved = self.space.normalise(resolved, self.facts) if observed else resolved
-        if (shown := self.memory.resolved(requested)) is not None:
+        if (shown := self.memory.resolved(requested, asked.key)) is not None:
             resolved, observed = shown[0], (*observed, *shown[1])
         rung = rung or (Rung.PROBE if kind is Kind.PROBE else Rung.FULL)
         locked = None if may_unlock else self.locked_value(requested)

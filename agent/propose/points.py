@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.propose.prepared import facts_of
-from search_spaces import Assignment, Facts, Scalar, SearchSpace
+from search_spaces import Assignment, Facts, Scalar, SearchSpace, assignment_key
 
 if TYPE_CHECKING:
     from agent.propose.history import History
@@ -20,6 +20,7 @@ MOST_KEPT = 2**15
 class Point:
     """What the space alone says of an assignment."""
 
+    key: str
     visible: tuple[str, ...]
     """Texts of the values that a probe can see."""
     is_baseline: bool
@@ -49,7 +50,8 @@ class Points:
     def _made(self, assignment: Assignment) -> Point:
         is_baseline = all(assignment[name] == value for name, value in self._space.baseline.items())
         visible = tuple(repr(assignment[name]) for name in self._visible)
-        return Point(visible, is_baseline, 0 if is_baseline else self._length(assignment))
+        length = 0 if is_baseline else self._length(assignment)
+        return Point(assignment_key(assignment), visible, is_baseline, length)
 
     def _length(self, assignment: Mapping[str, Scalar]) -> int | None:
         parameters = self._space.parameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from runners import Resolution
-from search_spaces import Assignment, Scalar
+from search_spaces import Assignment, Scalar, assignment_key
 
 if TYPE_CHECKING:
     from agent.propose.history import History
@@ -25,6 +25,8 @@ class Prepared:
     resolution: Resolution
     why_not: str | None
     """Why the engine or the space refuses it."""
+    key: str
+    """Of what is requested."""
 
 
 def prepared(history: History, candidate: Mapping[str, Scalar]) -> Prepared:
@@ -52,4 +54,4 @@ def _prepared(history: History, candidate: Mapping[str, Scalar]) -> Prepared:
     requested = history.space.normalise(candidate, history.facts)
     resolution = history.runner.resolve(requested, history.settings.engine, history.facts)
     why_not = resolution.error or history.space.violation(requested, history.facts)
-    return Prepared(requested, resolution, why_not)
+    return Prepared(requested, resolution, why_not, assignment_key(requested))

@@ -57,12 +57,16 @@ class RungMemory:
         """Return whether anything passed at a rung."""
         return rung in self._trusted
 
-    def resolved(self, requested: Mapping[str, Scalar]) -> tuple[Assignment, tuple[Rewrite, ...]] | None:
+    def resolved(self, requested: Mapping[str, Scalar], key: str = "") -> tuple[Assignment, tuple[Rewrite, ...]] | None:
         """Return what the engine makes of an assignment, and what it replaces; None where it was not asked.
 
         Of assignments that the engine resolves to the very same, all stand for the one that was asked first.
+
+        Args:
+            requested: The assignment.
+            key: Its key, where it is at hand.
         """
-        trial = self._resolved.get(assignment_key(requested)) if self._resolved else None
+        trial = self._resolved.get(key or assignment_key(requested)) if self._resolved else None
         if trial is None:
             return None
         first = self._first.get(_fingerprint(trial), trial)
