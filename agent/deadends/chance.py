@@ -65,25 +65,30 @@ class _Seen:
     everywhere: int
     """Launches that came further, wherever."""
 
-    def log_at(self, there: int, passed: int) -> float:
-        """Return how likely a source at a place makes them, its prior left out.
+    def log_at(self, there: int, passed: int, at_least: float) -> float:
+        """Return how likely a source at a place makes them, its prior left out; what is no more than is asked for may
+        be less than it is.
 
         Args:
             there: Bits of the failures at the place.
             passed: How many launches came further there.
+            at_least: What is asked for.
         """
         inside = self.failures & there
         number = inside.bit_count()
+        here = _log_likelihood(number, passed, SOMEWHERE_RATE)
+        if here <= at_least:  # what is outside makes it less
+            return here
         outside = _log_of_everywhere(self.failures.bit_count() - number, self.everywhere - passed)
         if not self.covered & ~inside:
-            by_causes = 0.0
+            by_causes, least = 0.0, max(outside, at_least - here)
             for group in self.others:
                 if group.bits & ~inside:
                     by_causes += group.log_prior
-                    if by_causes <= outside:  # none of the rest can make it more
+                    if by_causes <= least:  # none of the rest can make it more
                         break
             outside = max(outside, by_causes)
-        return _log_likelihood(number, passed, SOMEWHERE_RATE) + outside
+        return here + outside
 
 
 @dataclass(frozen=True)
@@ -177,16 +182,19 @@ class Chance:
         """
         failures = covered | sum(group.bits for group in others)
         seen = _Seen(failures, covered, others, self.evidence.reached(self.failed.failure.phase))
-        best = max((self._log_of(place, seen) for place in parts), default=-math.inf)
+        best = -math.inf
+        for place in parts:
+            best = max(best, self._log_of(place, seen, best))
         for there, passed in self._seen_there:
-            best = max(best, seen.log_at(there, passed))
+            best = max(best, seen.log_at(there, passed, best))
         return best
 
-    def _log_of(self, place: Place, seen: _Seen) -> float:
+    def _log_of(self, place: Place, seen: _Seen, at_least: float = -math.inf) -> float:
         """Of a source that strikes at a place; what fails elsewhere has other causes, or is chance as well."""
         if not place:
             return _log_of_everywhere(seen.failures.bit_count(), seen.everywhere) - math.log(NEW_CAUSE)
-        return math.log(size_prior(place)) + seen.log_at(self._failures_at(place), self._passed_at(place))
+        usual = math.log(size_prior(place))
+        return usual + seen.log_at(self._failures_at(place), self._passed_at(place), at_least - usual)
 
     @cached_property
     def _where_it_was_seen(self) -> tuple[Place, ...]:
