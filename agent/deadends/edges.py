@@ -6,7 +6,7 @@ that begins at 32 explains all but those. So limits are weighed by the failures 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from agent.deadends.chance import CHANCE, NAMES_ITS_CAUSE
@@ -78,3 +78,18 @@ class Limits:
         frequent, named = (bits & self.often.bits).bit_count(), (bits & naming).bit_count()
         rare = bits.bit_count() - frequent
         return float(self.often.rate**frequent * OTHER_CAUSE**rare * NAMES_ITS_CAUSE**named)
+
+
+def still_open(edges: Iterable[Edge], explained: Iterable[tuple[tuple[int, ...], int]]) -> Iterator[Edge]:
+    """Yield the edges at which a failure has no other explanation.
+
+    Args:
+        edges: All of them.
+        explained: Conditions that are believed, and the bits of the failures that they explain.
+    """
+    known = 0
+    for _, bits in explained:
+        known |= bits
+    for edge in edges:
+        if left := edge.bits & ~known:
+            yield Edge(edge.numbers, left)

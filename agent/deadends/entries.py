@@ -13,7 +13,7 @@ from agent.deadends.explain import LEAST_SHARE
 from agent.deadends.suspicion import Suspicion
 from agent.reasons import REASONS, Policy, Reason
 from runners import Rung
-from search_spaces import Comparison, Conjunction, Facts
+from search_spaces import Comparison, Conjunction, Facts, assignment_key
 
 
 class Entries:
@@ -102,6 +102,14 @@ class Entries:
 def by_age(failures: Iterable[Failed]) -> list[Failed]:
     """Return failures, oldest first."""
     return sorted(failures, key=attrgetter("seen.moment"))
+
+
+def one_of_each(failures: Iterable[Failed]) -> list[Failed]:
+    """Return the oldest failure of each launch of which anything is visible, by their keys."""
+    launches: dict[tuple[str, str], Failed] = {}
+    for failed in by_age(failures):
+        launches.setdefault((failed.seen.rung, assignment_key(failed.seen.assignment)), failed)
+    return [launches[key] for key in sorted(launches) if launches[key].seen.visible]
 
 
 def _suspects(suspicion: Suspicion) -> tuple[str, ...]:

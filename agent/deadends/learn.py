@@ -9,49 +9,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance, Group
+from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance
 from agent.deadends.dead_end import DeadEnd
-from agent.deadends.edges import Edge, Limits
-from agent.deadends.entries import Entries, by_age
+from agent.deadends.doubts import Doubt, Weighed
+from agent.deadends.edges import Edge, Limits, still_open
+from agent.deadends.entries import Entries, one_of_each
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.explain import Explanation, Often, beside_chance, explanations
 from agent.deadends.general import most_general
 from agent.deadends.learned import Learned
+from agent.deadends.likelihood import Group
 from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
 from agent.deadends.strikes import forbidden_by
 from agent.deadends.suspicion import Suspicion
 from agent.deadends.turns import Turns
 from agent.reasons import Reason
 from runners import Phase, Rung
-from search_spaces import Facts, assignment_key
+from search_spaces import Facts
 
 BELIEVED = 0.98
 """Share of the best explanation from which it is believed."""
 UNNAMED = 0.3
 """How likely a failure that looks the same, but does not name a parameter as the other one does, has another cause."""
-
-
-def learn(
-    reason: Reason,
-    evidence: Evidence,
-    facts: Facts,
-    known: Sequence[DeadEnd] = (),
-    strikes: Sequence[DeadEnd] | None = None,
-) -> Learned:
-    """Return the dead ends that the failures of a reason support.
-
-    Args:
-        reason: The reason.
-        evidence: What the study saw.
-        facts: The facts of its node.
-        known: Dead ends whose failures need no other explanation.
-        strikes: Confirmed dead ends of any reason: no trial can tell what else holds in them, nor for values that the
-            engine always replaces. None: neither is looked at.
-    """
-    return Lesson(reason, evidence, facts, known, strikes).learned
 
 
 @dataclass
@@ -72,11 +54,18 @@ class Lesson:
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
     _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
-    _oftens: dict[tuple[object, ...], Often] = field(default_factory=dict)
+    _oftens: dict[tuple[object, ...], tuple[Chance, int, Often]] = field(default_factory=dict)
+    _excluded: list[tuple[Chance, tuple[tuple[int, ...], int, tuple[Group, ...]], bool]] = field(default_factory=list)
+    """Where chance was weighed against a cause that is believed otherwise, and whether it is out of the question."""
+    _is_drawn_back: bool = False
+    """Whether chance was weighed at a limit."""
     _covers: dict[tuple[Rung, Phase, tuple[int, ...]], int] = field(default_factory=dict)
+    _doubts: list[Doubt] = field(default_factory=list)
+    _learned: Learned | None = None
 
     def __post_init__(self) -> None:
         seen = self.evidence.reasons[self.reason]
+        self._num_flaky = seen.num_flaky
         self._token = self.evidence.kept.token(forbidden_by(self.strikes or ()))
         ordered = [each for each in seen.ordered if each.index not in seen.flaky] if seen.flaky else seen.ordered
         self.by_chance = sum(1 << index for index in seen.flaky)
@@ -98,27 +87,44 @@ class Lesson:
         """True when something is suspected."""
         return bool(self._groups_left)
 
-    def is_moved_by(self, passed: frozenset[int]) -> bool:
-        """Return whether something that passed with these conditions, since this was learned, may change it.
+    @property
+    def weighed(self) -> set[int]:
+        """The failures of which it was asked what may have caused them, as their evidence numbers them."""
+        return {index for index, _, _ in self._found}
 
-        Whatever is weighed against chance is changed by every pass, all else only by one that contradicts it.
+    def is_moved(self) -> bool:
+        """Return whether the passes since this was learned may change it, if they contradict nothing that was weighed.
+
+        They do where a launch that had failed passed, or where they make chance another one in what was concluded.
         """
-        seen, weighed = self.evidence.reasons[self.reason], {index for index, _, _ in self._found}
-        if self.by_chance or seen.flaky or any(CHANCE[seen.failures[index].failure.policy] for index in weighed):
+        if self._num_flaky != self.evidence.reasons[self.reason].num_flaky or self._is_drawn_back:
             return True
-        return any(self.evidence.kept.contradicts(passed, self.reason, index) for index in weighed)
+        oftens = any(self._asked_often(chance, alike) != found for chance, alike, found in self._oftens.values())
+        return oftens or any(chance.is_excluded(*of) != is_so for chance, of, is_so in self._excluded)
 
-    @cached_property
+    @property
     def learned(self) -> Learned:
         """All that the failures teach."""
-        unexplained, groups = self._unexplained, self._groups_left
-        suspicions = [self._suspicion(group[0], unexplained) for group in groups.values()]
+        if self._learned is None:
+            self._learned = self._all_learned()
+        elif sum(each.is_weighed_anew() for each in self._doubts):  # each of them, not only the first
+            suspected = tuple(each.entry for each in self._doubts)
+            suspicions = tuple(each.suspicion for each in self._doubts)
+            self._learned = replace(self._learned, suspected=suspected, suspicions=suspicions)
+        return self._learned
+
+    def _all_learned(self) -> Learned:
+        unexplained, groups = self._unexplained, self._groups_left.values()
+        self._doubts = [
+            Doubt(partial(self._suspicion, group[0], unexplained), partial(self._entries.suspected, group=group))
+            for group in groups
+        ]
         return Learned(
             confirmed=self.confirmed,
-            suspected=tuple(map(self._entries.suspected, suspicions, groups.values())),
+            suspected=tuple(each.entry for each in self._doubts),
             flaky=tuple(map(self._entries.flaky, self._contradicted(self._left, self._odd, unexplained))),
-            suspicions=tuple(suspicions),
-            edges=tuple(self._entries.edge(edge) for edge in self._open_edges()),
+            suspicions=tuple(each.suspicion for each in self._doubts),
+            edges=tuple(self._entries.edge(edge) for edge in still_open(self.edges, self._explained)),
         )
 
     def _explain_all(self, failures: Sequence[Failed], unexplained: int) -> int:
@@ -153,12 +159,16 @@ class Lesson:
         """
         key = (failed.place, failed.signature, failed.blames, alike, self.by_chance)
         if key not in self._oftens:
-            bits, rate = self._chance(failed).often(alike)
-            unnamed = alike & ~self.evidence.reasons[self.reason].blaming[failed.blames]
-            if unnamed:
-                bits, rate = bits | unnamed, max(rate, UNNAMED)
-            self._oftens[key] = Often(bits, rate) if rate > OTHER_CAUSE else Often()
-        return self._oftens[key]
+            chance = self._chance(failed)
+            self._oftens[key] = chance, alike, self._asked_often(chance, alike)
+        return self._oftens[key][2]
+
+    def _asked_often(self, chance: Chance, alike: int) -> Often:
+        bits, rate = chance.often(alike)
+        unnamed = alike & ~self.evidence.reasons[self.reason].blaming[chance.failed.blames]
+        if unnamed:
+            bits, rate = bits | unnamed, max(rate, UNNAMED)
+        return Often(bits, rate) if rate > OTHER_CAUSE else Often()
 
     def _known_already(self) -> int:
         """Return the bits of the failures that an inherited dead end explains."""
@@ -169,12 +179,6 @@ class Lesson:
             for each in failures
             if any(found.covers(each.seen.assignment, each.seen.visible) for found in mine)
         )
-
-    def _odds(self, failed: Failed, best: Explanation, unexplained: int) -> float:
-        """Return the odds that chance caused the failures which the likeliest explanation of one of them covers."""
-        if CHANCE[failed.failure.policy] == 0.0:
-            return 0.0
-        return self._chance(failed).odds(best.numbers, *self._seen_of(failed, best, unexplained))
 
     def _seen_of(self, failed: Failed, best: Explanation, unexplained: int) -> tuple[int, tuple[Group, ...]]:
         """Return the bits of the failures that an explanation covers, and the others that look the same."""
@@ -226,6 +230,7 @@ class Lesson:
         chance = self._chance(failed)
         often = self._often(failed, (unexplained | self.by_chance) & alike)
         odds = partial(chance.odds_beyond, groups)
+        self._is_drawn_back |= CHANCE[failed.failure.policy] > 0.0
         return Limits(failed, self.evidence, often, odds).drawn_back(best.numbers, covered)
 
     def _alike(self, failed: Failed) -> int:
@@ -237,7 +242,10 @@ class Lesson:
             return False
         if CHANCE[failed.failure.policy] == 0.0:
             return True
-        return self._chance(failed).is_excluded(best.numbers, *self._seen_of(failed, best, unexplained))
+        of = (best.numbers, *self._seen_of(failed, best, unexplained))
+        chance = self._chance(failed)
+        self._excluded.append((chance, of, chance.is_excluded(*of)))
+        return self._excluded[-1][2]
 
     def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
         """One failure alone confirms nothing: its message may name only a part of the cause."""
@@ -252,15 +260,6 @@ class Lesson:
         if key not in self._covers:
             self._covers[key] = self.evidence.covered(self.reason, *key)
         return self._covers[key]
-
-    def _open_edges(self) -> Iterator[Edge]:
-        """Yield the edges at which a failure has no other explanation."""
-        explained = 0
-        for _, bits in self._explained:
-            explained |= bits
-        for edge in self.edges:
-            if left := edge.bits & ~explained:
-                yield Edge(edge.numbers, left)
 
     def _by_cause(self, left: Sequence[Failed], unexplained: int) -> tuple[dict[tuple[int, ...], list[Failed]], int]:
         """Return the failures by their likeliest explanation, and the bits of those that nothing small explains."""
@@ -278,21 +277,22 @@ class Lesson:
                 groups[cause].append(failed)
         return groups, odd
 
-    def _suspicion(self, failed: Failed, unexplained: int) -> Suspicion:
+    def _suspicion(self, failed: Failed, unexplained: int) -> Weighed:
+        """Return what is suspected of a failure, beside chance."""
         found = self._explanations(failed, unexplained)
-        is_repeated = self._is_repeated(failed, found[0].support)
-        return Suspicion(failed, beside_chance(found, self._odds(failed, found[0], unexplained)), is_repeated)
+        is_repeated, odds, why = self._is_repeated(failed, found[0].support), 0.0, None
+        if CHANCE[failed.failure.policy]:
+            of = (found[0].numbers, *self._seen_of(failed, found[0], unexplained))
+            odds, why = self._chance(failed).weighed(*of)
+        suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated)
+        return suspicion, partial(self._chance(failed).is_still_certain, why) if why else None
 
     def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""
         seen = self.evidence.reasons[self.reason]
         flaky = [seen.failures[index] for index in seen.flaky]
         flaky += [each for each in left if odd >> each.index & 1 and not self._explanations(each, unexplained)]
-        flaky = by_age(flaky)
-        launches: dict[tuple[str, str], Failed] = {}
-        for failed in flaky:
-            launches.setdefault((failed.seen.rung, assignment_key(failed.seen.assignment)), failed)
-        yield from (launches[key] for key in sorted(launches) if launches[key].seen.visible)
+        yield from one_of_each(flaky)
 
 
 def _is_odd(found: Sequence[Explanation]) -> bool:

@@ -133,7 +133,9 @@ def communication_of(history: History) -> Communication:
     base = history.base
     launches = () if base is None else tallies.launches_of(history, base)
     of = (num_ended(history, "probes"), *history.probes[:1], sum(trial.is_measured for trial in launches), str(base))
-    return history.memo.derived("communication", (*of, history.space, facts_of(history)), lambda: Communication(history))
+    return history.memo.derived(
+        "communication", (*of, history.space, facts_of(history)), lambda: Communication(history)
+    )
 
 
 def _shown(rows: list[Seen]) -> list[Seen]:

@@ -18,7 +18,7 @@ from agent.propose.points import points_of
 from agent.reasons import TWICE, Policy
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
-from search_spaces import Assignment, assignment_key, matches_all
+from search_spaces import Assignment, matches_all
 
 BY_CHANCE = frozenset({Policy.RETRY_ONCE, Policy.RECORD_ONLY})
 """Of those that ask for a second launch, what may have died of something outside of the engine, which may be over."""
