@@ -84,8 +84,15 @@ class Chance:
 
     def weighed(self, cause: Place, covered: int, others: Sequence[Group]) -> tuple[float, Certainty | None]:
         """Return the odds, and why chance is certain where it is: then they are MOST_ODDS."""
+        key, of = (self.failed.failure.reason, self.failed.index), (cause, covered, others, self.certain)
+        known, before = self.evidence.certain.get(key, (None, None))
+        if before is not None and known == of and self.is_still_certain(before):
+            return MOST_ODDS, before
         odds, why = self._odds_at(parts_of(cause), cause, covered, others)
-        return (MOST_ODDS, why) if odds >= MOST_ODDS else (odds, None)
+        if odds < MOST_ODDS:
+            return odds, None
+        self.evidence.certain[key] = of, why
+        return MOST_ODDS, why
 
     def is_still_certain(self, why: Certainty) -> bool:
         """Return whether chance is as certain as it was, now that more passed that nothing contradicts."""

@@ -11,6 +11,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent.deadends.claims import RUNG_ORDER as RUNG_ORDER
 from agent.deadends.claims import reaches
@@ -116,6 +117,8 @@ class Evidence:
         """Where chance was seen, for each place of failures (`chance`), as far as it was asked since the last trial."""
         self.often: dict[tuple[Reason, Place, int, int], tuple[int, float]] = {}
         """How often it strikes (`chance`), likewise."""
+        self.certain: dict[tuple[Reason, int], tuple[object, Any]] = {}
+        """Failures beside whose cause chance was certain (`chance`), with what was asked, and why."""
         self._ran: set[tuple[str, str]] = set()
         self._replaced: set[tuple[str, str]] = set()
         self.num_values = 0

@@ -44,14 +44,19 @@ def ruled_out(history: History, point: Assignment, about: str, rung: Rung) -> st
     return dead_end.id
 
 
+def barriers(history: History) -> str:
+    """Return what is confirmed, in words."""
+    atlas = history.atlas
+    return history.memo.derived("confirmed", (atlas,), lambda: "\n".join(map(_barrier, atlas.confirmed)))
+
+
 def _match(history: History, point: Assignment) -> DeadEnd | None:
     """Return a dead end that forbids launching an assignment, or None: a confirmed one where there is any.
 
     A search comes back to the same candidates at nearly every proposal, and what is confirmed seldom changes.
     """
     atlas, key = history.atlas, points_of(history).of(point).key
-    text = history.memo.derived("confirmed", (atlas,), lambda: "\n".join(map(_barrier, atlas.confirmed)))
-    barred: dict[str, int | None] = history.memo.derived("barred", (history.space, text), dict)
+    barred: dict[str, int | None] = history.memo.derived("barred", (history.space, barriers(history)), dict)
     if key not in barred:
         if len(barred) >= MOST_KEPT:
             barred.clear()

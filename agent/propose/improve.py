@@ -23,6 +23,7 @@ from agent.propose.gradient import gains
 from agent.propose.history import History
 from agent.propose.points import points_of
 from agent.propose.prepared import kept
+from agent.propose.refused import Refused
 from agent.propose.risk import Risk
 from agent.propose.surrogate import Beforehand, Effects, Expected, Seen, Surrogate, tables_of, together
 from agent.store.trial import Kind, Work
@@ -48,12 +49,17 @@ def propose(history: History) -> Work | None:
     """Return the next launch, or None where nothing was measured yet or nothing is left to try."""
     if history.incumbent is None:
         return None
-    replaced = None
+    replaced, refused = None, Refused(history)
     for candidate in Improvement(history).ranked():
         if (failed := second_launch.once_failed(history, candidate)) is not None:
             return failed
+        if refused.again(candidate):
+            continue
+        num_refusals = len(history.refusals)
         work = history.admit(candidate, Kind.SEARCH, "expected to improve", base=history.incumbent)
-        if work is not None and work.resolved == candidate:
+        if work is None:
+            refused.note(candidate, num_refusals)
+        elif work.resolved == candidate:
             return work
         replaced = replaced or work  # something else would run: it is worth what that is worth, not what was asked for
     return replaced

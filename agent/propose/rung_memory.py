@@ -77,6 +77,10 @@ class RungMemory:
         names = changed_parameters(asked, ran)
         return ran, tuple(Rewrite(parameter=n, requested=asked[n], resolved=ran[n], why=why) for n in names)
 
+    def is_resolved(self, key: str) -> bool:
+        """Return whether the engine was asked what it makes of an assignment, given by its key."""
+        return key in self._resolved
+
     def _is_believed(self, trial: Trial) -> bool:
         failure = trial.outcome.failure if trial.outcome else None
         return failure is not None and (trial.work.rung, failure.reason) not in self.atlas.weightless
