@@ -1,4 +1,4 @@
-"""Candidates for launches that the map refused before: a search comes back to the same ones at nearly every proposal."""
+"""Candidates for launches that the map refused before: a search comes back to the same ones again and again."""
 
 from __future__ import annotations
 
