@@ -38,6 +38,9 @@ OUT_OF_THE_QUESTION = -200.0
 MOST_ODDS, SURELY = 1000.0, 1.01
 """Odds from which chance is certain: a thousandth is left for all causes together, too little to look for one. They are
 believed to have stayed above that by what is easy to see while that says a little more."""
+MANY = 512
+"""Launches that came past a failure's phase from which it does not matter any more how certain chance is. Before, what
+is least certain is asked about first."""
 MOST_CHANCE = 0.02
 """Odds of chance up to which failures count as real, by their number alone; by all that was seen, if their message
 names the cause."""
@@ -83,7 +86,9 @@ class Chance:
         return self.weighed(cause, covered, others)[0]
 
     def weighed(self, cause: Place, covered: int, others: Sequence[Group]) -> tuple[float, Certainty | None]:
-        """Return the odds, and why chance is certain where it is: then they are MOST_ODDS."""
+        """Return the odds, and why chance is certain where it is: then they are MOST_ODDS. Only where MANY passed."""
+        if self.evidence.reached(self.failed.failure.phase) < MANY:
+            return self._odds_at(parts_of(cause), cause, covered, others)[0], None
         key, of = (self.failed.failure.reason, self.failed.index), (cause, covered, others, self.certain)
         known, before = self.evidence.certain.get(key, (None, None))
         if before is not None and known == of and self.is_still_certain(before):
