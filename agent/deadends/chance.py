@@ -193,7 +193,8 @@ class Chance:
         """Return the same, with the place, whether chance was seen there, and what a source is to make."""
         failures = covered | sum(group.bits for group in others)
         seen = Seen(failures, covered, others, self.evidence.reached(self.failed.failure.phase))
-        best, where, is_seen = -math.inf, (), False
+        where: Place = ()
+        best, is_seen = -math.inf, False
         for place in parts:
             if (found := self._log_of(place, seen, best)) > best:
                 best, where = found, place

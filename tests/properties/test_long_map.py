@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.deadends import kept, turns
+from agent.deadends import chance, kept, turns
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter, chart
 from agent.deadends.evidence import Evidence, Failed
@@ -72,6 +72,20 @@ def test_lessons_that_are_kept_are_those_that_would_be_learned_anew(drawn: tuple
     for end in range(1, len(trials) + 1):
         launches, probes = split(trials[:end])
         assert charter.chart(launches, probes) == chart(launches, probes, space, FACTS)
+
+
+@settings(max_examples=300)
+@given(rows())
+def test_where_chance_is_certain_the_map_is_the_one_that_would_be_drawn_anew(
+    drawn: tuple[SearchSpace, list[Row]],
+) -> None:
+    """Of what is nearly certain only one place is looked at again; here little is enough to be certain."""
+    space, trials = drawn[0], numbered(drawn[1])
+    charter = Charter(space, FACTS)
+    with mock.patch.multiple(chance, MANY=0, MOST_ODDS=0.5):
+        for end in range(1, len(trials) + 1):
+            launches, probes = split(trials[:end])
+            assert charter.chart(launches, probes) == chart(launches, probes, space, FACTS)
 
 
 @pytest.mark.usefixtures("weighed")

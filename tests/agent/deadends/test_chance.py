@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
+from agent.deadends import chance
 from agent.deadends.atlas import Atlas
 from agent.deadends.chance import parts_of
-from agent.deadends.charter import chart
+from agent.deadends.charter import Charter, chart
 from agent.deadends.dead_end import DeadEndState
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
@@ -129,3 +132,19 @@ def test_a_whole_assignment_has_few_places_where_chance_may_strike() -> None:
     assert parts_of((1, 2)) == [(), (1,), (2,), (1, 2)]
     many = tuple(range(40))
     assert [len(part) for part in parts_of(many)] == [0] + 40 * [1] + 780 * [2] + [40]
+
+
+def test_what_is_certainly_chance_is_not_weighed_again_for_each_launch_that_passes() -> None:
+    """Passes elsewhere make it a little less certain, and a look at one place says that it still is."""
+    charter = Charter(SPACE, FACTS)
+    passed = [
+        row(PASSED, backend, draft, 0, expert) for backend in "acd" for draft in range(4) for expert in (False, True)
+    ]
+    trials = numbered([row(failed(), "b", 0, 8, False), row(failed(), "c", 3, 4, True), *passed, *passed])
+    with mock.patch.multiple(chance, MANY=0, MOST_ODDS=0.01):
+        before = charter.chart(trials[: 2 + len(passed)], [])
+        assert before.suspicions
+        with mock.patch.object(chance.Chance, "_odds_at", side_effect=AssertionError("weighed again")):
+            after = charter.chart(trials, [])
+        assert after == chart(trials, [], SPACE, FACTS)
+    assert all(each is other for each, other in zip(before.suspicions, after.suspicions, strict=True))
