@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agent.deadends.dead_end import DeadEnd
+from agent.deadends.entries import suspects_of
 from agent.deadends.suspicion import Suspicion
 
 Weighed = tuple[Suspicion, Callable[[], bool] | None]
@@ -36,4 +37,6 @@ class Doubt:
             return False
         before = self.suspicion
         self.suspicion, self._is_still_certain = self.weigh()
+        if (suspects := suspects_of(self.suspicion)) != self.entry.suspects:
+            self.entry = self.entry.model_copy(update={"suspects": suspects})
         return self.suspicion != before

@@ -18,10 +18,14 @@ from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.observation import observation_of
 from agent.deadends.turns import MOST_ALIKE, Turns, look_of
 from agent.outcome import Outcome, OutcomeKind
+from agent.propose.history import History
+from agent.propose.order import Proposal
 from agent.reasons import Reason
 from agent.store.trial import Kind, Trial
 from runners import Phase, Rung
 from search_spaces import Assignment, SearchSpace
+from search_spaces.node_generator import generate
+from tests.support.modelled_study import ModelledStudy
 from tests.support.planted import FACTS, Planted, small_space
 from tests.support.strategies import assignments, numbered, spaces
 
@@ -154,3 +158,14 @@ def test_so_many_of_a_look_have_their_turn_and_no_more_than_as_many_again(
         assert min(number, most) <= turns_of[look] <= min(number, 2 * most)
     for failed in (each for each in failures_of_one if each not in weighed):
         assert taking.cause_of(failed) == groups[failed.index] or turns_of[look_of(failed)] == 2 * most
+
+
+@pytest.mark.parametrize("node", [102, 109])
+def test_the_map_of_a_search_is_the_one_that_would_be_drawn_anew(node: int) -> None:
+    """With failures that come and go, and what may belong to their causes."""
+
+    def look(history: History, proposal: Proposal) -> None:
+        probes = (*history.probes, *history.checks)
+        assert history.atlas == chart(history.trials, probes, history.space, history.facts)
+
+    ModelledStudy(node=generate(node), budget=40, slots=2, on_proposal=look).run(steps=40)

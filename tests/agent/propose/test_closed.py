@@ -30,17 +30,16 @@ def history() -> History:
 
 def with_what_is_promising_dead(history: History) -> History:
     """Return the study with a dead end in which the next launch lies."""
-    work, incumbent = propose(history), history.incumbent
-    assert work is not None and incumbent is not None
-    name = next(name for name, value in work.resolved.items() if value != incumbent[name])
+    work = propose(history)
+    assert work is not None
     dead_end = DeadEnd(
         id="D1",
-        conditions=(Condition(parameter=name, value=work.resolved[name]),),
+        conditions=tuple(Condition(parameter=name, value=value) for name, value in work.resolved.items()),
         reason=Reason.ASSERTION,
         policy=Policy.DEAD_AT_ONCE,
         state=DeadEndState.CONFIRMED,
         rung=Rung.FULL,
-        suspects=(name,),
+        suspects=tuple(work.resolved),
         observed=work.resolved,
         scope={},
         support=("#1", "#2"),
