@@ -8,7 +8,6 @@ from unittest import mock
 
 import pytest
 
-from agent.deadends.atlas import Atlas
 from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.propose import prepared
 from agent.propose.closed import of_closed
@@ -44,7 +43,8 @@ def with_what_is_promising_dead(history: History) -> History:
         scope={},
         support=("#1", "#2"),
     )
-    return replace(history, atlas=Atlas((dead_end,)), refusals=[], ruled_out=Counter())
+    atlas = replace(history.atlas, dead_ends=(dead_end, *history.atlas.dead_ends))
+    return replace(history, atlas=atlas, refusals=[], ruled_out=Counter())
 
 
 def with_a_launch(history: History) -> History:
