@@ -25,10 +25,16 @@ from agent.deadends.likelihood import (
     ratio,
 )
 from agent.deadends.prior import LARGEST, NEW_CAUSE, size_prior
-from agent.reasons import Policy
+from agent.deadends.rivals import Rival
+from agent.reasons import Policy, Reason
 
 CHANCE = {Policy.DEAD_AT_ONCE: 0.0, Policy.CONFIRM_ONCE: 0.3, Policy.RETRY_ONCE: 1.0}
 """How much likelier a source of failures that come and go is than a cause, for the same conditions."""
+COMES_AND_GOES = {Reason.KERNEL_ERROR: 1.0}
+"""The same where it is to be confirmed, of reasons that come and go more often than others with their policy.
+
+A race in a kernel strikes or not. What is suspected meanwhile hangs on the policy alone.
+"""
 NAMES_ITS_CAUSE = 0.1
 """By how much chance is less likely where the message names a parameter."""
 
@@ -44,9 +50,9 @@ is least certain is asked about first."""
 MOST_CHANCE = 0.02
 """Odds of chance up to which failures count as real, by their number alone; by all that was seen, if their message
 names the cause."""
-MOST_UNNAMED = 0.01
+MOST_UNNAMED = 0.004
 """The same by all that was seen of them, where their message names nothing."""
-MOST_OF_ONE, MOST_OF_PART = 0.006, 0.002
+MOST_OF_ONE, MOST_OF_PART = 0.0036, 0.0005
 """The same of a source with a single condition: the whole cause, or one of its conditions.
 
 The latter is less, since many conjunctions lie in the place of one source, and experiments follow the one that fails.
@@ -124,7 +130,29 @@ class Chance:
             return self.odds(cause, covered, others) <= MOST_CHANCE
         of_one, _ = self._odds_at([(number,) for number in cause], cause, covered, others)
         most_of_one = MOST_OF_ONE if len(cause) == 1 else MOST_OF_PART
-        return of_one <= most_of_one and self.odds(cause, covered, others) <= MOST_UNNAMED
+        more = self._more_often
+        return more * of_one <= most_of_one and more * self.odds(cause, covered, others) <= MOST_UNNAMED
+
+    def rivals(self, cause: Place, covered: int, others: Sequence[Group]) -> list[Rival]:
+        """Return the places where chance may be in the way of a cause of several conditions; the arguments as above."""
+        if self.failed.blames or len(cause) == 1 or not CHANCE[self.failed.failure.policy]:
+            return []
+        failures = covered | sum(group.bits for group in others)
+        lexicon, more = self.evidence.lexicon, math.log(self._more_often)
+        found = []
+        for place in [*((number,) for number in cause), cause]:
+            odds, most = (
+                (self._odds_at([place], cause, covered, others)[0], MOST_OF_PART)
+                if len(place) == 1
+                else (self.odds(cause, covered, others), MOST_UNNAMED)
+            )
+            failed, passed = (failures & self._failures_at(place)).bit_count(), self._passed_at(place)
+            often, seldom = SOMEWHERE_RATE
+            seen = often + seldom + failed + passed
+            rates = math.log((often + failed) / seen), math.log((seldom + passed) / seen)
+            conditions = tuple(map(lexicon.condition, place))
+            found.append(Rival(conditions, math.log(odds / most) + more, *rates))
+        return found
 
     def odds_beyond(self, others: Sequence[Group], beyond: int, is_named: bool) -> float:
         """Return how likelier chance made the failures at which a limit would begin earlier, than that it does.
@@ -170,6 +198,12 @@ class Chance:
         """Return the same where nothing is known but that so many launches of the same conditions all failed."""
         usual = CHANCE[self.failed.failure.policy]
         return self._named * usual * math.exp(log_likelihood(times, 0, SOMEWHERE_RATE))
+
+    @property
+    def _more_often(self) -> float:
+        """How much more often the reason comes and goes than others with its policy."""
+        usual = CHANCE[self.failed.failure.policy]
+        return COMES_AND_GOES.get(self.failed.failure.reason, usual) / usual if usual else 1.0
 
     @property
     def _named(self) -> float:

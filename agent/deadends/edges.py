@@ -30,6 +30,21 @@ class Edge:
     """Of the failures that only these limits explain."""
 
 
+def still_open(edges: Iterable[Edge], explained: Iterable[tuple[tuple[int, ...], int]]) -> Iterator[Edge]:
+    """Yield the edges at which a failure has no other explanation.
+
+    Args:
+        edges: All of them.
+        explained: What is confirmed: conditions, and the bits of the failures that they explain.
+    """
+    known = 0
+    for _, bits in explained:
+        known |= bits
+    for edge in edges:
+        if left := edge.bits & ~known:
+            yield Edge(edge.numbers, left)
+
+
 @dataclass(frozen=True)
 class Limits:
     """Draws the limits of a cause back to where failures enough lie at them or beyond.
@@ -78,18 +93,3 @@ class Limits:
         frequent, named = (bits & self.often.bits).bit_count(), (bits & naming).bit_count()
         rare = bits.bit_count() - frequent
         return float(self.often.rate**frequent * OTHER_CAUSE**rare * NAMES_ITS_CAUSE**named)
-
-
-def still_open(edges: Iterable[Edge], explained: Iterable[tuple[tuple[int, ...], int]]) -> Iterator[Edge]:
-    """Yield the edges at which a failure has no other explanation.
-
-    Args:
-        edges: All of them.
-        explained: Conditions that are believed, and the bits of the failures that they explain.
-    """
-    known = 0
-    for _, bits in explained:
-        known |= bits
-    for edge in edges:
-        if left := edge.bits & ~known:
-            yield Edge(edge.numbers, left)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
@@ -104,12 +104,12 @@ def by_age(failures: Iterable[Failed]) -> list[Failed]:
     return sorted(failures, key=attrgetter("seen.moment"))
 
 
-def one_of_each(failures: Iterable[Failed]) -> list[Failed]:
-    """Return the oldest failure of each launch of which anything is visible, by their keys."""
+def one_of_each_launch(failures: Iterable[Failed]) -> Iterator[Failed]:
+    """Yield the oldest failure of each launch, by launch; without those at which no parameter was visible."""
     launches: dict[tuple[str, str], Failed] = {}
     for failed in by_age(failures):
         launches.setdefault((failed.seen.rung, assignment_key(failed.seen.assignment)), failed)
-    return [launches[key] for key in sorted(launches) if launches[key].seen.visible]
+    yield from (launches[key] for key in sorted(launches) if launches[key].seen.visible)
 
 
 def suspects_of(suspicion: Suspicion) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ MOST_MISSED = -300.0
 """Logarithm of what missing failures makes of a weight at most: it is out of the question anyway."""
 BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 30.0, 10.0, 0.5, 0.1
 """What a message's blames make of a conjunction over: just these parameters, these and others, some, none of them."""
+NEEDLESS = 0.5
+"""How likely a failure has another cause where one that is suspected of others explains it as well."""
 LEAST_KEPT = 0.0005
 """Share below which an explanation is not remembered."""
 LEAST_SHARE = 0.02
@@ -54,6 +56,10 @@ class Often:
     """Of these failures."""
     rate: float = OTHER_CAUSE
     """How often."""
+
+    def with_needless(self, bits: int) -> Often:
+        """Return the same with failures that another cause explains, which others need in any case."""
+        return Often(self.bits | bits, max(self.rate, NEEDLESS)) if bits else self
 
 
 Counted = tuple[tuple[int, ...], int, int]

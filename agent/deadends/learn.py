@@ -14,16 +14,18 @@ from functools import partial
 
 from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance
 from agent.deadends.dead_end import DeadEnd
-from agent.deadends.doubts import Doubt, Weighed
+from agent.deadends.doubts import Doubt, doubt, needed_anyway
 from agent.deadends.edges import Edge, Limits, still_open
-from agent.deadends.entries import Entries, one_of_each
+from agent.deadends.entries import Entries, one_of_each_launch
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.explain import Explanation, Often, beside_chance, explanations
-from agent.deadends.general import most_general
+from agent.deadends.general import explained_by, most_general
 from agent.deadends.learned import Learned
 from agent.deadends.likelihood import Group
-from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
+from agent.deadends.often import often_of
+from agent.deadends.prior import LARGEST, NEW_CAUSE, size_prior
 from agent.deadends.strikes import forbidden_by
+from agent.deadends.suspected import Suspected, Weighed
 from agent.deadends.suspicion import Suspicion
 from agent.deadends.turns import Turns
 from agent.reasons import Reason
@@ -32,8 +34,6 @@ from search_spaces import Facts
 
 BELIEVED = 0.98
 """Share of the best explanation from which it is believed."""
-UNNAMED = 0.3
-"""How likely a failure that looks the same, but does not name a parameter as the other one does, has another cause."""
 
 
 @dataclass
@@ -53,14 +53,15 @@ class Lesson:
     edges: list[Edge] = field(default_factory=list)
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
-    _found: dict[tuple[int, int, int], list[Explanation]] = field(default_factory=dict)
+    _found: dict[tuple[int, int, int, int], list[Explanation]] = field(default_factory=dict)
     _oftens: dict[tuple[object, ...], tuple[Chance, int, Often]] = field(default_factory=dict)
     _excluded: list[tuple[Chance, tuple[tuple[int, ...], int, tuple[Group, ...]], bool]] = field(default_factory=list)
     """Where chance was weighed against a cause that is believed otherwise, and whether it is out of the question."""
     _is_drawn_back: bool = False
     """Whether chance was weighed at a limit."""
+    _doubts: dict[tuple[tuple[int, ...], int, int], Doubt | None] = field(default_factory=dict)
     _covers: dict[tuple[Rung, Phase, tuple[int, ...]], int] = field(default_factory=dict)
-    _doubts: list[Doubt] = field(default_factory=list)
+    _suspected: list[Suspected] = field(default_factory=list)
     _learned: Learned | None = None
 
     def __post_init__(self) -> None:
@@ -70,7 +71,7 @@ class Lesson:
         ordered = [each for each in seen.ordered if each.index not in seen.flaky] if seen.flaky else seen.ordered
         self.by_chance = sum(1 << index for index in seen.flaky)
         while True:  # what nothing small explains casts doubt on all that looks like it
-            self._unexplained = self._explain_all(ordered, seen.steady & ~self._known_already())
+            self._unexplained = self._explain_all(ordered, seen.steady & ~explained_by(self.known, seen.failures))
             self._left = [failed for failed in ordered if self._unexplained >> failed.index & 1]
             self._groups_left, self._odd = self._by_cause(self._left, self._unexplained)
             if not self._odd & ~self.by_chance:
@@ -90,7 +91,7 @@ class Lesson:
     @property
     def weighed(self) -> set[int]:
         """The failures of which it was asked what may have caused them, as their evidence numbers them."""
-        return {index for index, _, _ in self._found}
+        return {key[0] for key in self._found}
 
     def is_moved(self) -> bool:
         """Return whether the passes since this was learned may change it, if they contradict nothing that was weighed.
@@ -99,7 +100,8 @@ class Lesson:
         """
         if self._num_flaky != self.evidence.reasons[self.reason].num_flaky or self._is_drawn_back:
             return True
-        oftens = any(self._asked_often(chance, alike) != found for chance, alike, found in self._oftens.values())
+        seen = self.evidence.reasons[self.reason]
+        oftens = any(often_of(chance, alike, seen) != found for chance, alike, found in self._oftens.values())
         return oftens or any(chance.is_excluded(*of) != is_so for chance, of, is_so in self._excluded)
 
     @property
@@ -107,23 +109,23 @@ class Lesson:
         """All that the failures teach."""
         if self._learned is None:
             self._learned = self._all_learned()
-        elif sum(each.is_weighed_anew() for each in self._doubts):  # each of them, not only the first
-            suspected = tuple(each.entry for each in self._doubts)
-            suspicions = tuple(each.suspicion for each in self._doubts)
+        elif sum(each.is_weighed_anew() for each in self._suspected):  # each of them, not only the first
+            suspected = tuple(each.entry for each in self._suspected)
+            suspicions = tuple(each.suspicion for each in self._suspected)
             self._learned = replace(self._learned, suspected=suspected, suspicions=suspicions)
         return self._learned
 
     def _all_learned(self) -> Learned:
         unexplained, groups = self._unexplained, self._groups_left.values()
-        self._doubts = [
-            Doubt(partial(self._suspicion, group[0], unexplained), partial(self._entries.suspected, group=group))
+        self._suspected = [
+            Suspected(partial(self._suspicion, group[0], unexplained), partial(self._entries.suspected, group=group))
             for group in groups
         ]
         return Learned(
             confirmed=self.confirmed,
-            suspected=tuple(each.entry for each in self._doubts),
+            suspected=tuple(each.entry for each in self._suspected),
             flaky=tuple(map(self._entries.flaky, self._contradicted(self._left, self._odd, unexplained))),
-            suspicions=tuple(each.suspicion for each in self._doubts),
+            suspicions=tuple(each.suspicion for each in self._suspected),
             edges=tuple(self._entries.edge(edge) for edge in still_open(self.edges, self._explained)),
         )
 
@@ -142,13 +144,13 @@ class Lesson:
                     unexplained = self._explain(failed, found, unexplained)
         return unexplained
 
-    def _explanations(self, failed: Failed, unexplained: int) -> list[Explanation]:
-        """Return what may have caused a failure, chance left out."""
+    def _explanations(self, failed: Failed, unexplained: int, needless: int = 0) -> list[Explanation]:
+        """Return what may have caused a failure, chance left out; some of the others need no cause."""
         looks = self.evidence.reasons[self.reason].alike(failed)
         alike, by_chance = unexplained & looks, self.by_chance & looks
-        key = (failed.index, alike, by_chance)
+        key = (failed.index, alike, by_chance, needless & alike)
         if key not in self._found:
-            often = self._often(failed, alike | by_chance)
+            often = self._often(failed, alike | by_chance).with_needless(needless & alike)
             self._found[key] = explanations(failed, self.evidence, alike, self.strikes, often, self._token)
         return self._found[key]
 
@@ -160,25 +162,8 @@ class Lesson:
         key = (failed.place, failed.signature, failed.blames, alike, self.by_chance)
         if key not in self._oftens:
             chance = self._chance(failed)
-            self._oftens[key] = chance, alike, self._asked_often(chance, alike)
+            self._oftens[key] = chance, alike, often_of(chance, alike, self.evidence.reasons[self.reason])
         return self._oftens[key][2]
-
-    def _asked_often(self, chance: Chance, alike: int) -> Often:
-        bits, rate = chance.often(alike)
-        unnamed = alike & ~self.evidence.reasons[self.reason].blaming[chance.failed.blames]
-        if unnamed:
-            bits, rate = bits | unnamed, max(rate, UNNAMED)
-        return Often(bits, rate) if rate > OTHER_CAUSE else Often()
-
-    def _known_already(self) -> int:
-        """Return the bits of the failures that an inherited dead end explains."""
-        mine = [found for found in self.known if found.reason is self.reason]
-        failures = self.evidence.reasons[self.reason].failures if mine else []
-        return sum(
-            1 << each.index
-            for each in failures
-            if any(found.covers(each.seen.assignment, each.seen.visible) for found in mine)
-        )
 
     def _seen_of(self, failed: Failed, best: Explanation, unexplained: int) -> tuple[int, tuple[Group, ...]]:
         """Return the bits of the failures that an explanation covers, and the others that look the same."""
@@ -240,12 +225,23 @@ class Lesson:
         """Return whether a cause is far likelier than the others and than chance."""
         if best.share < BELIEVED or not self._is_enough(failed, self._covered(failed, best.numbers), best.support):
             return False
-        if CHANCE[failed.failure.policy] == 0.0:
-            return True
-        of = (best.numbers, *self._seen_of(failed, best, unexplained))
-        chance = self._chance(failed)
-        self._excluded.append((chance, of, chance.is_excluded(*of)))
-        return self._excluded[-1][2]
+        if CHANCE[failed.failure.policy] != 0.0:
+            chance, of = self._chance(failed), (best.numbers, *self._seen_of(failed, best, unexplained))
+            self._excluded.append((chance, of, chance.is_excluded(*of)))
+            if not self._excluded[-1][2]:
+                return False
+        return self._doubt(failed, best, unexplained) is None
+
+    def _doubt(self, failed: Failed, best: Explanation, unexplained: int) -> Doubt | None:
+        """Return the failure in whose view a longer cause would do as well, or None."""
+        seen, alike = self.evidence.reasons[self.reason], unexplained & self._alike(failed)
+        covered = self._covered(failed, best.numbers)
+        explained = partial(self._explanations, unexplained=unexplained)
+        key = (best.numbers, alike & covered, alike & ~covered)
+        if key not in self._doubts:
+            needless = needed_anyway(seen, alike & ~covered, explained, self._covered) & covered
+            self._doubts[key] = doubt(best.numbers, seen, alike & covered, partial(explained, needless=needless))
+        return self._doubts[key]
 
     def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
         """One failure alone confirms nothing: its message may name only a part of the cause."""
@@ -269,7 +265,8 @@ class Lesson:
             weighed.add(failed.index)
             found = self._explanations(failed, unexplained)
             turns.note(failed, found[0].numbers if found else None)
-            odd |= 1 << failed.index if _is_odd(found) else 0
+            if not found or len(found[0].conditions) > LARGEST:
+                odd |= 1 << failed.index
             if found:
                 groups.setdefault(found[0].numbers, []).append(failed)
         for failed in left:
@@ -279,20 +276,22 @@ class Lesson:
 
     def _suspicion(self, failed: Failed, unexplained: int) -> Weighed:
         """Return what is suspected of a failure, beside chance."""
-        found = self._explanations(failed, unexplained)
-        is_repeated, odds, why = self._is_repeated(failed, found[0].support), 0.0, None
-        if CHANCE[failed.failure.policy]:
-            of = (found[0].numbers, *self._seen_of(failed, found[0], unexplained))
-            odds, why = self._chance(failed).weighed(*of)
-        suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated)
-        return suspicion, partial(self._chance(failed).is_still_certain, why) if why else None
+        found: Sequence[Explanation] = self._explanations(failed, unexplained)
+        is_repeated = self._is_repeated(failed, found[0].support)
+        if found[0].share >= BELIEVED and (doubted := self._doubt(failed, found[0], unexplained)) is not None:
+            failed, found = doubted.failed, doubted.explanations
+        chance, seen = self._chance(failed), self._seen_of(failed, found[0], unexplained)
+        (odds, why), is_clear = chance.weighed(found[0].numbers, *seen), is_repeated and found[0].share >= BELIEVED
+        rivals = tuple(chance.rivals(found[0].numbers, *seen)) if is_clear else ()
+        suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated, rivals)
+        return suspicion, partial(chance.is_still_certain, why) if why and not rivals else None
 
     def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""
         seen = self.evidence.reasons[self.reason]
         flaky = [seen.failures[index] for index in seen.flaky]
         flaky += [each for each in left if odd >> each.index & 1 and not self._explanations(each, unexplained)]
-        yield from one_of_each(flaky)
+        return one_of_each_launch(flaky)
 
 
 def _is_odd(found: Sequence[Explanation]) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent.deadends.evidence import Failed
 from agent.deadends.explain import Explanation
+from agent.deadends.rivals import Rival
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,8 @@ class Suspicion:
     explanations: tuple[Explanation, ...]
     is_repeated: bool
     """Whether it failed often enough not to be chance."""
+    rivals: tuple[Rival, ...] = ()
+    """Where chance is in the way of a cause that is clear otherwise."""
 
     @property
     def best(self) -> Explanation:

@@ -10,6 +10,7 @@ from functools import cached_property
 from agent.deadends.evidence import PHASE_ORDER
 from agent.deadends.explain import LEAST_SHARE, Explanation
 from agent.deadends.learn import BELIEVED
+from agent.deadends.rivals import worth_beside
 from agent.deadends.suspicion import Suspicion
 from agent.propose.causes import Causes
 from agent.propose.history import History
@@ -114,7 +115,9 @@ def _told(suspicion: Suspicion, point: Mapping[str, Scalar], striking: Sequence[
     """Return the bits that an answer tells about the cause, or whether it was chance; more where it may settle it."""
     best, fails = suspicion.best, sum(share * chance for share, chance in striking)
     if best.share >= BELIEVED:  # clear what it is: left to see that it repeats
-        return fails if matches_all(best.conditions, point) and best.share >= BELIEVED * fails else 0.0
+        if not matches_all(best.conditions, point):
+            return (1.0 - fails) * worth_beside(suspicion.rivals, point)
+        return fails if best.share >= BELIEVED * fails else 0.0
     repeats = 1.0 if suspicion.is_repeated else 1.0 - REPEATS_BY_CHANCE / 4
     told = _entropy(fails * repeats) - sum(share * _entropy(chance * repeats) for share, chance in striking)
     return told + SETTLES * _settled(striking, fails)

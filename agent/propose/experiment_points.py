@@ -11,6 +11,7 @@ from functools import partial
 
 from agent.deadends.explain import Explanation
 from agent.deadends.lexicon import FAMILY_WEIGHTS
+from agent.deadends.rivals import Rival
 from agent.deadends.suspicion import Suspicion
 from agent.propose.expectation import likely_causes
 from agent.propose.history import History
@@ -37,6 +38,7 @@ def candidates(
     if causes:
         contexts = _alive_first(history, contexts, _values(causes[0], failed))
     for context in contexts[:num_contexts]:
+        yield from ({**context, **_held(rival, failed)} for rival in suspicion.rivals)
         names: set[str] = set()
         for rank, cause in enumerate(causes):
             known, names = names, names | {condition.parameter for condition in cause.conditions}
@@ -56,6 +58,10 @@ def candidates(
 
 def _values(cause: Explanation, failed: Assignment) -> Assignment:
     return {condition.parameter: failed[condition.parameter] for condition in cause.conditions}
+
+
+def _held(rival: Rival, failed: Assignment) -> Assignment:
+    return {condition.parameter: failed[condition.parameter] for condition in rival.conditions}
 
 
 def _other_thresholds(history: History, cause: Explanation, point: Assignment) -> Iterator[Assignment]:
