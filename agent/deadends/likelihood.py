@@ -62,6 +62,7 @@ class Seen:
 
 
 def ratio(log: float) -> float:
+    """Return odds from their logarithm, which may be beyond all that matters."""
     return math.exp(max(-50.0, min(50.0, log)))
 
 
