@@ -2,8 +2,9 @@
 
 How it is reckoned, and why so, is told in verdict.md. In short: values are compared in logarithms, so that differences
 are ratios; the value for which an assignment was chosen is left out, since it was chosen for being large; the spread
-from launch to launch is pooled over all assignments, since two to five launches say too little each; and one critical
-value holds for all assignments that were repeated at once, since the winner is the best of them.
+from launch to launch is pooled over all assignments, since two to five launches say too little each, and with what all
+launches of the study say of it; and one critical value holds for all assignments that were repeated at once, since the
+winner is the best of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from agent.spread import Spread, spread_of
+from agent.spread import Spread, pooled, spread_of
 from runners.student import t_quantile
 
 LEVEL = 0.95
@@ -78,6 +79,7 @@ def comparisons(
     repeats: Mapping[str, Sequence[float]],
     others: Iterable[Sequence[float]] = (),
     level: float = LEVEL,
+    learned: Spread | None = None,
 ) -> dict[str, Comparison]:
     """Return each repeated assignment's comparison with the baseline; none where the spread is unknown.
 
@@ -86,6 +88,8 @@ def comparisons(
         repeats: Key of an assignment → values of the launches made after it was chosen.
         others: Further groups of launches of one assignment each, which only tell of the spread.
         level: How often all intervals are to hold the true ratios at once.
+        learned: What launches that were not repeated say of the spread; it adds to what repeats say, and never
+            stands for it.
     """
     compared = {key: values for key, values in repeats.items() if values}
     if not baseline or not compared:
@@ -93,6 +97,8 @@ def comparisons(
     spread = spread_of([baseline, *compared.values(), *others])
     if not spread.freedom:
         return {}
+    if learned is not None:
+        spread = pooled([spread, learned])
     numbers = tuple(sorted(len(values) for values in compared.values()))
     critical = critical_value(len(baseline), numbers, spread.freedom, level)
     found = {}

@@ -100,6 +100,11 @@ class Improvement:
         rows = zip(keys, self._expected_rows.mean, self._expected_rows.sd, strict=True)
         return {key: (float(mean), float(sd)) for key, mean, sd in rows if key in self.history.measured}
 
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of a single launch, as a share of the objective, by all launches together."""
+        return self._surrogate.belief.noise_sd
+
     def expected(self, points: Sequence[Assignment]) -> list[float]:
         """Return what each of these assignments is expected to measure, in logarithms of the objective."""
         return [float(mean) for mean in self._surrogate.expect(points, self._known(points)).mean]

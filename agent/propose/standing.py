@@ -12,10 +12,15 @@ from agent.classify import wrong_output
 from agent.propose.history import History
 from agent.propose.improve import Improvement
 from agent.reasons import Reason
+from agent.spread import Spread
 from agent.store.trial import Trial
 from agent.verdict import LEVEL, Comparison, comparisons
 from runners import Measurement
 from runners.simulated_acceptance import FIGURE
+
+LEARNED_WEIGHT = 4
+"""How many repeats the noise that is learned from all launches counts for: a study's own are five to eight, and agree
+far too well, or far too badly, by chance."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,11 @@ class Standing:
 
         A single lucky launch is drawn towards what its values measured elsewhere.
         """
-        return Improvement(self.history).expectations()
+        return self._improvement.expectations()
+
+    @cached_property
+    def _improvement(self) -> Improvement:
+        return Improvement(self.history)
 
     def repeats(self, key: str) -> list[float]:
         """Return the values that count: all but the first, for which it was chosen; the baseline was not chosen."""
@@ -92,10 +101,11 @@ class Standing:
     def comparisons(self, level: float = LEVEL) -> dict[str, Comparison]:
         """Return each repeated assignment against the baseline."""
         baseline = self.history.baseline_key
-        if baseline is None:
+        if baseline is None or not self.repeated:
             return {}
         repeats = {key: self.repeats(key) for key in self.repeated}
-        return comparisons(self.history.values[baseline], repeats, level=level)
+        learned = Spread(variance=self._improvement.noise_sd**2, freedom=LEARNED_WEIGHT)
+        return comparisons(self.history.values[baseline], repeats, level=level, learned=learned)
 
 
 def _is_wrong(trial: Trial, baselines: Sequence[Measurement]) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agent.propose import improve
-from agent.propose.standing import Standing
+from agent.propose.standing import LEARNED_WEIGHT, Standing
 from agent.store.trial import Kind
+from agent.verdict import comparisons
 from search_spaces import load_node
+from tests.benchmarks.honest_winner import node_of
 from tests.support.modelled_study import ModelledStudy
 
 
@@ -22,3 +24,17 @@ def test_a_study_longer_than_what_the_process_is_shown_still_repeats_its_best(mo
     assert len(standing.expected) < len(standing.reliable)
     repeats = [trial for trial in history.launches if trial.work.kind is Kind.REPEAT]
     assert repeats and standing.winner is not None and standing.repeats(standing.winner)
+
+
+def test_the_verdict_knows_of_the_noise_what_launches_say_that_were_not_repeated() -> None:
+    """Five to eight repeats say little of it: where those of the baseline agree by chance, anything is a gain."""
+    study = ModelledStudy(node=node_of("h200-x2-sglang", 0.2), budget=40, seed=1)
+    study.run()
+    history = study.history()
+    standing = Standing(history)
+    baseline = history.values[str(history.baseline_key)]
+    alone = comparisons(baseline, {key: standing.repeats(key) for key in standing.repeated})
+    for key, found in standing.comparisons().items():
+        assert found.spread.freedom == alone[key].spread.freedom + LEARNED_WEIGHT
+        assert abs(found.spread.sd - 0.2) < abs(alone[key].spread.sd - 0.2)
+        assert found.ratio == alone[key].ratio
