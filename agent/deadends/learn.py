@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance, Group
@@ -144,7 +144,7 @@ class Lesson:
         alike, by_chance = unexplained & looks, self.by_chance & looks
         key = (failed.index, alike, by_chance, needless & alike)
         if key not in self._found:
-            often = self._often(failed, alike | by_chance).with_needless(needless & alike)
+            often = replace(self._often(failed, alike | by_chance), needless=needless & alike)
             self._found[key] = explanations(failed, self.evidence, alike, self.strikes, often, self._token)
         return self._found[key]
 
