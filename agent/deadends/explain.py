@@ -61,13 +61,20 @@ class Often:
     needless: int = 0
     """Bits of those that a cause explains which others need in any case."""
 
+    def sparing(self, other: Often) -> Often:
+        """Return the same with what hardly needs this cause for another reason."""
+        return Often(self.bits | other.bits, max(self.rate, other.rate), self.needless | other.needless)
+
     def gain(self, covered: int) -> float:
         """Return the logarithm of how much likelier a cause is that explains the failures with these bits."""
-        often = (covered & self.bits).bit_count()
-        needless = (covered & self.needless & ~self.bits).bit_count()
+        needless = (covered & self.needless).bit_count()
+        often = (covered & self.bits & ~self.needless).bit_count()
         rare = covered.bit_count() - often - needless
         return -rare * _LOG_OTHER_CAUSE - often * math.log(self.rate) - needless * _LOG_NEEDLESS
 
+
+USUAL = Often()
+"""Where nothing is known of other causes."""
 
 Counted = tuple[tuple[int, ...], int, float]
 """Conditions, how many failures they cover, and the logarithm of what that makes of their weight."""
@@ -78,7 +85,7 @@ def explanations(
     evidence: Evidence,
     unexplained: int,
     strikes: Sequence[DeadEnd] | None = None,
-    often: Often = Often(),
+    often: Often = USUAL,
     token: int = 0,
 ) -> list[Explanation]:
     """Return what may have caused a failure, likeliest first; empty where passes contradict everything.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance, Group
@@ -18,7 +18,7 @@ from agent.deadends.doubts import Doubt, doubt, needed_anyway
 from agent.deadends.edges import Edge, Limits, still_open
 from agent.deadends.entries import Entries, one_of_each_launch
 from agent.deadends.evidence import Evidence, Failed
-from agent.deadends.explain import Explanation, Often, beside_chance, explanations
+from agent.deadends.explain import USUAL, Explanation, Often, beside_chance, explanations
 from agent.deadends.general import most_general
 from agent.deadends.learned import Learned
 from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
@@ -72,7 +72,7 @@ class Lesson:
     edges: list[Edge] = field(default_factory=list)
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
-    _found: dict[tuple[int, int, int, int], list[Explanation]] = field(default_factory=dict)
+    _found: dict[tuple[int, int, int, Often], list[Explanation]] = field(default_factory=dict)
     _oftens: dict[tuple[object, ...], Often] = field(default_factory=dict)
     _doubts: dict[tuple[tuple[int, ...], int, int], Doubt | None] = field(default_factory=dict)
     _covers: dict[tuple[Rung, Phase, tuple[int, ...]], int] = field(default_factory=dict)
@@ -138,13 +138,13 @@ class Lesson:
                     unexplained = self._explain(failed, found, unexplained)
         return unexplained
 
-    def _explanations(self, failed: Failed, unexplained: int, needless: int = 0) -> list[Explanation]:
-        """Return what may have caused a failure, chance left out; some of the others need no cause."""
+    def _explanations(self, failed: Failed, unexplained: int, spared: Often = USUAL) -> list[Explanation]:
+        """Return what may have caused a failure, chance left out; some of the others hardly need this cause."""
         looks = self.evidence.reasons[self.reason].alike(failed)
         alike, by_chance = unexplained & looks, self.by_chance & looks
-        key = (failed.index, alike, by_chance, needless & alike)
+        key = (failed.index, alike, by_chance, spared)
         if key not in self._found:
-            often = replace(self._often(failed, alike | by_chance), needless=needless & alike)
+            often = self._often(failed, alike | by_chance).sparing(spared)
             self._found[key] = explanations(failed, self.evidence, alike, self.strikes, often, self._token)
         return self._found[key]
 
@@ -245,8 +245,9 @@ class Lesson:
         explained = partial(self._explanations, unexplained=unexplained)
         key = (best.numbers, alike & covered, alike & ~covered)
         if key not in self._doubts:
-            needless = needed_anyway(seen, alike & ~covered, explained, self._covered) & covered
-            self._doubts[key] = doubt(best.numbers, seen, alike & covered, partial(explained, needless=needless))
+            needless = needed_anyway(seen, alike & ~covered, explained, self._covered) & alike & covered
+            spared = Often(*self._chance(failed).lone(alike & covered), needless)
+            self._doubts[key] = doubt(best.numbers, seen, alike & covered, partial(explained, spared=spared))
         return self._doubts[key]
 
     def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:

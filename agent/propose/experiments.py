@@ -26,6 +26,8 @@ MOST_EACH = 12
 """Experiments for each failure: what is not clear by then stays suspected."""
 MOST_ALIKE = {False: 2 * MOST_EACH, True: MOST_EACH}
 """Experiments for all failures that look alike, and again for each dead end of theirs; fewer where it may be chance."""
+CLEAR = 2
+"""How many times as many there may be where the cause is clear, and only chance is left to exclude."""
 MOST_WEIGHED = 24
 """Failures for which experiments are looked for at a time, the most urgent first: a long study suspects more."""
 YIELDS = 0.7
@@ -88,8 +90,9 @@ def propose(history: History, rung: Rung, *, with_limits: bool = True) -> Iterat
     num_weighed = 0
     for suspicion in turns if with_limits else (each for each in turns if not _is_limit(each)):
         signature = suspicion.failed.signature
-        is_spent = of_signature[signature] >= MOST_ALIKE[suspicion.is_likely_chance] * (1 + known[signature])
-        if is_spent or of_failure[_stage(suspicion)] >= MOST_EACH:
+        times = CLEAR if suspicion.rivals else 1
+        is_spent = of_signature[signature] >= times * MOST_ALIKE[suspicion.is_likely_chance] * (1 + known[signature])
+        if is_spent or of_failure[_stage(suspicion)] >= times * MOST_EACH:
             continue
         if num_weighed == MOST_WEIGHED:
             return
