@@ -49,6 +49,15 @@ def test_where_many_passed_the_cause_itself_is_launched_again() -> None:
     assert (point["backend"], point["expert"]) == ("b", True)
 
 
+def test_while_the_search_is_early_what_is_clear_but_for_chance_waits() -> None:
+    """It is not launched anyway, and keeps the search away from nothing that works."""
+    trials = numbered([*FAILS[:10], *WITH_EXPERT, *WITHOUT, row(PASSED, "b", 2, 4, False)])
+    history = SimulatedStudy(Truth(SPACE), budget=400, trials=trials).history()
+    assert history.atlas.match({"backend": "b", "draft": 3, "graph": 8, "expert": True}) is not None
+    assert [*experiments.propose(history, Rung.FULL)] != []
+    assert [*experiments.propose(history, Rung.FULL, is_early=True)] == []
+
+
 def test_a_pass_is_worth_what_it_takes_from_the_likeliest_rival() -> None:
     """Of two rivals, what says nothing of the likeliest one tells nothing."""
     likely, other = Rival((B,), 2.0, -0.4, -1.0), Rival((EXPERT,), 1.0, -0.4, -0.8)
