@@ -12,7 +12,7 @@ search: setup
 	$(VENV)/bin/agent search --budget $(BUDGET)
 
 test: setup engine-env services browser checks
-	AGENT_TEST_ENGINE=$(ENGINE) $(VENV)/bin/pytest
+	AGENT_TEST_ENGINE=$(ENGINE) $(VENV)/bin/pytest -m ""
 
 checks: setup
 	$(VENV)/bin/ruff format --check .

@@ -127,6 +127,7 @@ def test_the_user_is_told_of_a_lost_slot_and_the_study_goes_on(tmp_path: Path) -
     assert "3.0 GiB of GPU memory" in told[0] and "other slots go on" in told[0]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two slots of cores need two cores")
 def test_two_trials_of_the_torch_engine_run_side_by_side_each_on_its_cores(tmp_path: Path) -> None:
     """A whole study through Ray: launches overlap in time and not in cores, and each record says which it had."""

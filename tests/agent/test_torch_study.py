@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[2]
 BUDGET = 12
 AGENT = (sys.executable, "-m", "agent")
 
+pytestmark = pytest.mark.slow
+
 
 def _agent(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [*AGENT, *arguments, "--home", str(home)]

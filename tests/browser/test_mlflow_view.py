@@ -18,6 +18,8 @@ from tests.support.waiting import wait_until
 
 WAIT_S = 180
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def view(story_home: Path, reader: Reader) -> Iterator[str]:

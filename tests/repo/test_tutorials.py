@@ -24,6 +24,7 @@ def commands(page: str) -> list[str]:
     return [line for block in BLOCK.findall(text) for line in block.splitlines() if line.strip()]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_every_command_does_what_the_page_promises(page: str, tmp_path: Path) -> None:

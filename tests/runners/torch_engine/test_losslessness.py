@@ -35,6 +35,7 @@ def expected() -> list[list[int]]:
     return expected_outputs()
 
 
+@pytest.mark.slow
 def test_every_draft_length_emits_the_tokens_of_no_draft_at_both_batch_sizes(
     results_of: ResultsOf, expected: list[list[int]]
 ) -> None:
