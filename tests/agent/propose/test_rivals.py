@@ -61,7 +61,7 @@ def test_while_the_search_is_early_what_is_clear_but_for_chance_waits() -> None:
 def test_a_pass_is_worth_what_it_takes_from_the_likeliest_rival() -> None:
     """Of two rivals, what says nothing of the likeliest one tells nothing."""
     likely, other = Rival((B,), 2.0, -0.4, -1.0), Rival((EXPERT,), 1.0, -0.4, -0.8)
-    point = {"backend": "b", "draft": 0, "graph": 0, "expert": False}
+    point: Assignment = {"backend": "b", "draft": 0, "graph": 0, "expert": False}
     assert worth_beside((likely, other), point) == pytest.approx(2.5)
     assert worth_beside((likely, other), {**point, "backend": "a", "expert": True}) == 0.0
     assert worth_beside((Rival((B,), -1.0, -0.4, -1.0),), point) == 0.0
