@@ -2,7 +2,7 @@
 
 If `expert_parallel` with `nccl_proto = auto` hangs, and with `p2p_disable` beside it something else fails first, then
 "hangs, but only without `p2p_disable`" says the same about everything that may still be launched. Of two explanations
-that differ only there, the shorter one stands for both, or the longer one where that is likelier: where the message names
+that differ only there, the shorter one stands for both, or the longer one where it is likelier: where the message names
 what only this one has. Several dead ends may do this together: one with `allreduce = custom`, another with every other
 value of it.
 
