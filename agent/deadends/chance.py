@@ -24,7 +24,7 @@ from agent.deadends.likelihood import (
     log_of_everywhere,
     ratio,
 )
-from agent.deadends.prior import LARGEST, NEW_CAUSE, size_prior
+from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
 from agent.deadends.rivals import Rival
 from agent.reasons import Policy, Reason
 
@@ -47,10 +47,12 @@ believed to have stayed above that by what is easy to see while that says a litt
 MANY = 512
 """Launches that came past a failure's phase from which it does not matter any more how certain chance is. Before, what
 is least certain is asked about first."""
+LONE = 0.3
+"""How likely a single failure among those that a cause explains was chance, for reasons that come and go."""
 MOST_CHANCE = 0.02
 """Odds of chance up to which failures count as real, by their number alone; by all that was seen, if their message
 names the cause."""
-MOST_UNNAMED = 0.004
+MOST_UNNAMED = 0.01
 """The same by all that was seen of them, where their message names nothing."""
 MOST_OF_ONE, MOST_OF_PART = 0.0036, 0.0005
 """The same of a source with a single condition: the whole cause, or one of its conditions.
@@ -132,6 +134,11 @@ class Chance:
         most_of_one = MOST_OF_ONE if len(cause) == 1 else MOST_OF_PART
         more = self._more_often
         return more * of_one <= most_of_one and more * self.odds(cause, covered, others) <= MOST_UNNAMED
+
+    def lone(self, failures: int) -> tuple[int, float]:
+        """Return the bits of those of these failures that alone may be chance, and how likely that is; or no bits."""
+        usual = CHANCE[self.failed.failure.policy] * self._more_often
+        return (failures, LONE * usual) if not self.failed.blames and LONE * usual > OTHER_CAUSE else (0, OTHER_CAUSE)
 
     def rivals(self, cause: Place, covered: int, others: Sequence[Group]) -> list[Rival]:
         """Return the places where chance may be in the way of a cause of several conditions; the arguments as above."""

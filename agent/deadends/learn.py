@@ -18,7 +18,7 @@ from agent.deadends.doubts import Doubt, doubt, needed_anyway
 from agent.deadends.edges import Edge, Limits, still_open
 from agent.deadends.entries import Entries, one_of_each_launch
 from agent.deadends.evidence import Evidence, Failed
-from agent.deadends.explain import Explanation, Often, beside_chance, explanations
+from agent.deadends.explain import USUAL, Explanation, Often, beside_chance, explanations
 from agent.deadends.general import explained_by, most_general
 from agent.deadends.learned import Learned
 from agent.deadends.likelihood import Group
@@ -53,7 +53,7 @@ class Lesson:
     edges: list[Edge] = field(default_factory=list)
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
-    _found: dict[tuple[int, int, int, int], list[Explanation]] = field(default_factory=dict)
+    _found: dict[tuple[int, int, int, Often], list[Explanation]] = field(default_factory=dict)
     _oftens: dict[tuple[object, ...], tuple[Chance, int, Often]] = field(default_factory=dict)
     _excluded: list[tuple[Chance, tuple[tuple[int, ...], int, tuple[Group, ...]], bool]] = field(default_factory=list)
     """Where chance was weighed against a cause that is believed otherwise, and whether it is out of the question."""
@@ -144,13 +144,13 @@ class Lesson:
                     unexplained = self._explain(failed, found, unexplained)
         return unexplained
 
-    def _explanations(self, failed: Failed, unexplained: int, needless: int = 0) -> list[Explanation]:
-        """Return what may have caused a failure, chance left out; some of the others need no cause."""
+    def _explanations(self, failed: Failed, unexplained: int, spared: Often = USUAL) -> list[Explanation]:
+        """Return what may have caused a failure, chance left out; some of the others hardly need this cause."""
         looks = self.evidence.reasons[self.reason].alike(failed)
         alike, by_chance = unexplained & looks, self.by_chance & looks
-        key = (failed.index, alike, by_chance, needless & alike)
+        key = (failed.index, alike, by_chance, spared)
         if key not in self._found:
-            often = self._often(failed, alike | by_chance).with_needless(needless & alike)
+            often = self._often(failed, alike | by_chance).sparing(spared)
             self._found[key] = explanations(failed, self.evidence, alike, self.strikes, often, self._token)
         return self._found[key]
 
@@ -239,8 +239,9 @@ class Lesson:
         explained = partial(self._explanations, unexplained=unexplained)
         key = (best.numbers, alike & covered, alike & ~covered)
         if key not in self._doubts:
-            needless = needed_anyway(seen, alike & ~covered, explained, self._covered) & covered
-            self._doubts[key] = doubt(best.numbers, seen, alike & covered, partial(explained, needless=needless))
+            needless = needed_anyway(seen, alike & ~covered, explained, self._covered) & alike & covered
+            spared = Often(*self._chance(failed).lone(alike & covered), needless)
+            self._doubts[key] = doubt(best.numbers, seen, alike & covered, partial(explained, spared=spared))
         return self._doubts[key]
 
     def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
@@ -292,7 +293,3 @@ class Lesson:
         flaky = [seen.failures[index] for index in seen.flaky]
         flaky += [each for each in left if odd >> each.index & 1 and not self._explanations(each, unexplained)]
         return one_of_each_launch(flaky)
-
-
-def _is_odd(found: Sequence[Explanation]) -> bool:
-    return not found or len(found[0].conditions) > LARGEST

@@ -92,23 +92,45 @@ def test_the_parts_of_a_place_that_comes_and_goes_are_no_dead_ends() -> None:
     assert charted([*ELSEWHERE, *rows]).confirmed == ()
 
 
+NEVER_PASSED = [
+    ("d", draft, graph, expert)
+    for draft, graph, expert in (
+        (0, 0, False),
+        (1, 1, True),
+        (2, 2, False),
+        (3, 4, True),
+        (0, 8, True),
+        (1, 4, False),
+        (2, 8, False),
+        (3, 2, True),
+    )
+]
+
+
 def test_a_single_value_that_never_passed_is_believed_although_such_failures_come_and_go_elsewhere() -> None:
     """Chance at its rate would not have hit every launch of it."""
     again = [row(outcome, "a", 3, 0, True) for outcome in (failed(), PASSED)]
-    never = [
-        row(failed(), "d", draft, graph, expert)
-        for draft, graph, expert in (
-            (0, 0, False),
-            (1, 1, True),
-            (2, 2, False),
-            (3, 4, True),
-            (0, 8, True),
-            (1, 4, False),
-            (2, 8, False),
-            (3, 2, True),
-        )
-    ]
+    never = [row(failed(), *point) for point in NEVER_PASSED]
     assert [str(found) for found in charted([*ELSEWHERE, *again, *never]).confirmed] == ["backend = d"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "launches", "state"),
+    [
+        (Reason.ASSERTION, 6, DeadEndState.CONFIRMED),
+        (Reason.KERNEL_ERROR, 7, DeadEndState.SUSPECTED),
+        (Reason.KERNEL_ERROR, 8, DeadEndState.CONFIRMED),
+        (Reason.SERVER_HANG, 7, DeadEndState.SUSPECTED),
+        (Reason.SERVER_HANG, 8, DeadEndState.CONFIRMED),
+    ],
+)
+def test_kernel_errors_are_believed_after_as_many_failures_as_hangs(
+    reason: Reason, launches: int, state: DeadEndState
+) -> None:
+    """A race in a kernel comes and goes, an assertion hardly does."""
+    rows = [row(failed(reason), *point) for point in NEVER_PASSED[:launches]]
+    (found,) = charted([*ELSEWHERE, *rows]).dead_ends
+    assert (str(found), found.state) == ("backend = d", state)
 
 
 def test_what_struck_in_an_earlier_phase_has_a_cause_of_its_own() -> None:
