@@ -18,6 +18,7 @@ from agent.fleet import Fleet
 from agent.home import Home
 from agent.interruption import Interruption
 from agent.judge import baselines_of, judge, lost_node, lost_task
+from agent.long_lived import LongLived, set_aside
 from agent.observer import Observer
 from agent.outcome import Outcome, OutcomeKind
 from agent.places import Places
@@ -87,11 +88,16 @@ class Campaign:
         self._places = Places(self.pool, self.slots, self.fleet)
         self._ray = RayLives(self.pool, self._places)
         self._folder = self.home.artifact_dir(self.store.name, "")
+        self._long_lived = LongLived()
         self._quarantine: str | None = None
         """What a launch left behind that its clean-up could not remove: whatever ran beside it would not be itself."""
 
     def run(self) -> Stop:
         """Run the study until its proposer stops it, somebody interrupts it, or its time is up."""
+        with set_aside() as self._long_lived:
+            return self._run()
+
+    def _run(self) -> Stop:
         while True:
             if (taker := self.lost_to()) is not None:
                 return self._yield_to(taker)
@@ -286,6 +292,7 @@ class Campaign:
         history = self.history()
         for observer in self.observers:
             observer.trial_closed(closed, history)
+        self._long_lived.grown(self.store.version)
 
     def _baselines(self, trial: Trial) -> list[Measurement]:
         """Return what a launch has to agree with; the baseline itself sets the tolerance, and is not judged by it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from agent.deadends.claims import reaches
 from agent.deadends.contradictions import Contradiction, Weightless
@@ -14,7 +15,7 @@ from agent.deadends.suspicion import Suspicion
 from search_spaces import Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Atlas:
     """All dead ends of a study. Immutable; a new trial gives a new atlas."""
 
@@ -29,10 +30,15 @@ class Atlas:
     missed: Weightless = frozenset()
     """(rung, reason) of failures that a rung claims to find, and missed."""
 
-    @property
+    @cached_property
     def confirmed(self) -> tuple[DeadEnd, ...]:
         """The dead ends that block wherever they match."""
         return self.in_state(DeadEndState.CONFIRMED)
+
+    @cached_property
+    def suspected(self) -> tuple[DeadEnd, ...]:
+        """Those that block only what equals the failure in everything that may be the cause."""
+        return self.in_state(DeadEndState.SUSPECTED)
 
     @property
     def stale(self) -> tuple[DeadEnd, ...]:

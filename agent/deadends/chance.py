@@ -10,12 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 from agent.deadends.evidence import Evidence, Failed
-from agent.deadends.prior import LARGEST, NEW_CAUSE, size_prior
+from agent.deadends.likelihood import (
+    EVERYWHERE_RATE,
+    SOMEWHERE_RATE,
+    Group,
+    Seen,
+    log_likelihood,
+    log_of_everywhere,
+    ratio,
+)
+from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
 from agent.deadends.rivals import Rival
 from agent.reasons import Policy, Reason
 
@@ -28,18 +37,22 @@ A race in a kernel strikes or not. What is suspected meanwhile hangs on the poli
 """
 NAMES_ITS_CAUSE = 0.1
 """By how much chance is less likely where the message names a parameter."""
-EVERYWHERE = 0.3
-"""How likely a source strikes everywhere alike; for one place, it is as likely as a cause there."""
-SOMEWHERE_RATE, EVERYWHERE_RATE = (3.0, 6.0), (1.0, 19.0)
-"""What is known of its rate before anything was seen, as a beta distribution: about a third, or one in twenty."""
 
 Place = tuple[int, ...]
 """Where a source strikes: conditions as the lexicon numbers them. Empty: everywhere."""
 OUT_OF_THE_QUESTION = -200.0
+MOST_ODDS, SURELY = 1000.0, 1.01
+"""Odds from which chance is certain: a thousandth is left for all causes together, too little to look for one. They are
+believed to have stayed above that by what is easy to see while that says a little more."""
+MANY = 512
+"""Launches that came past a failure's phase from which it does not matter any more how certain chance is. Before, what
+is least certain is asked about first."""
+LONE = 0.3
+"""How likely a single failure among those that a cause explains was chance, for reasons that come and go."""
 MOST_CHANCE = 0.02
 """Odds of chance up to which failures count as real, by their number alone; by all that was seen, if their message
 names the cause."""
-MOST_UNNAMED = 0.004
+MOST_UNNAMED = 0.01
 """The same by all that was seen of them, where their message names nothing."""
 MOST_OF_ONE, MOST_OF_PART = 0.0036, 0.0005
 """The same of a source with a single condition: the whole cause, or one of its conditions.
@@ -50,46 +63,15 @@ Half of these odds cost a third of an experiment more for each dead end.
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Failures that one further cause would explain."""
+class Certainty:
+    """Why chance is certain beside a cause: one place is likely enough, whatever the others are."""
 
-    bits: int
-    log_prior: float
-    """Of there being such a cause."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """Failures that a source is to make, with all that was seen."""
-
-    failures: int
-    """Bits of all of them."""
-    covered: int
-    """Bits of those that it has to make."""
-    others: Sequence[Group]
-    """Those that other causes may make instead."""
-    everywhere: int
-    """Launches that came further, wherever."""
-
-    def log_at(self, there: int, passed: int) -> float:
-        """Return how likely a source at a place makes them, its prior left out.
-
-        Args:
-            there: Bits of the failures at the place.
-            passed: How many launches came further there.
-        """
-        inside = self.failures & there
-        number = inside.bit_count()
-        outside = _log_of_everywhere(self.failures.bit_count() - number, self.everywhere - passed)
-        if not self.covered & ~inside:
-            by_causes = 0.0
-            for group in self.others:
-                if group.bits & ~inside:
-                    by_causes += group.log_prior
-                    if by_causes <= outside:  # none of the rest can make it more
-                        break
-            outside = max(outside, by_causes)
-        return _log_likelihood(number, passed, SOMEWHERE_RATE) + outside
+    place: Place
+    is_seen: bool
+    """Whether chance was seen there: then that a source is there needs no belief."""
+    seen: Seen
+    log_of_cause: float
+    """How likely the cause is. Passes can only make it less."""
 
 
 @dataclass(frozen=True)
@@ -109,25 +91,54 @@ class Chance:
             covered: Bits of the failures that look the same and that the cause explains.
             others: Those that neither it nor any confirmed dead end explains.
         """
-        return self._odds_at(parts_of(cause), cause, covered, others)
+        return self.weighed(cause, covered, others)[0]
 
-    def _odds_at(self, places: Sequence[Place], cause: Place, covered: int, others: Sequence[Group]) -> float:
-        """Return the same of sources at some places, and where chance was seen."""
+    def weighed(self, cause: Place, covered: int, others: Sequence[Group]) -> tuple[float, Certainty | None]:
+        """Return the odds, and why chance is certain where it is: then they are MOST_ODDS. Only where MANY passed."""
+        if self.evidence.reached(self.failed.failure.phase) < MANY:
+            return self._odds_at(parts_of(cause), cause, covered, others)[0], None
+        key, of = (self.failed.failure.reason, self.failed.index), (cause, covered, others, self.certain)
+        known, before = self.evidence.certain.get(key, (None, None))
+        if before is not None and known == of and self.is_still_certain(before):
+            return MOST_ODDS, before
+        odds, why = self._odds_at(parts_of(cause), cause, covered, others)
+        if odds < MOST_ODDS:
+            return odds, None
+        self.evidence.certain[key] = of, why
+        return MOST_ODDS, why
+
+    def is_still_certain(self, why: Certainty) -> bool:
+        """Return whether chance is as certain as it was, now that more passed that nothing contradicts."""
+        seen = replace(why.seen, everywhere=self.evidence.reached(self.failed.failure.phase))
+        there = self._log_of(why.place, seen) - (math.log(size_prior(why.place)) if why.is_seen else 0.0)
+        by_chance = math.log(CHANCE[self.failed.failure.policy]) + there
+        return self._named * ratio(by_chance - why.log_of_cause) >= SURELY * MOST_ODDS
+
+    def _odds_at(
+        self, places: Sequence[Place], cause: Place, covered: int, others: Sequence[Group]
+    ) -> tuple[float, Certainty | None]:
+        """Return the same of sources at some places, and where chance was seen, however certain it is."""
         usual = CHANCE[self.failed.failure.policy]
         if usual == 0.0:
-            return 0.0
-        by_chance = math.log(usual) + self._best(places, covered, others)
+            return 0.0, None
+        best, place, is_seen, seen = self._likeliest(places, covered, others)
+        by_chance = math.log(usual) + best
         by_cause = math.log(size_prior(cause)) + self._besides(parts_of(cause), others, math.log(usual * NEW_CAUSE))
-        return self._named * _ratio(by_chance - by_cause)
+        return self._named * ratio(by_chance - by_cause), Certainty(place, is_seen, seen, by_cause)
 
     def is_excluded(self, cause: Place, covered: int, others: Sequence[Group]) -> bool:
         """Return whether a cause may be believed beside chance; the arguments are those of `odds`."""
         if self.failed.blames:
             return self.odds(cause, covered, others) <= MOST_CHANCE
-        of_one = self._odds_at([(number,) for number in cause], cause, covered, others)
+        of_one, _ = self._odds_at([(number,) for number in cause], cause, covered, others)
         most_of_one = MOST_OF_ONE if len(cause) == 1 else MOST_OF_PART
         more = self._more_often
         return more * of_one <= most_of_one and more * self.odds(cause, covered, others) <= MOST_UNNAMED
+
+    def lone(self, failures: int) -> tuple[int, float]:
+        """Return the bits of those of these failures that alone may be chance, and how likely that is; or no bits."""
+        usual = CHANCE[self.failed.failure.policy] * self._more_often
+        return (failures, LONE * usual) if not self.failed.blames and LONE * usual > OTHER_CAUSE else (0, OTHER_CAUSE)
 
     def rivals(self, cause: Place, covered: int, others: Sequence[Group]) -> list[Rival]:
         """Return the places where chance may be in the way of a cause of several conditions; the arguments as above."""
@@ -138,7 +149,7 @@ class Chance:
         found = []
         for place in [*((number,) for number in cause), cause]:
             odds, most = (
-                (self._odds_at([place], cause, covered, others), MOST_OF_PART)
+                (self._odds_at([place], cause, covered, others)[0], MOST_OF_PART)
                 if len(place) == 1
                 else (self.odds(cause, covered, others), MOST_UNNAMED)
             )
@@ -167,7 +178,7 @@ class Chance:
         places = [(), *((number,) for number, bits in satisfying.items() if not beyond & ~bits)]
         by_chance = math.log(usual * NEW_CAUSE) + self._best(places, beyond, others)
         by_cause = self._besides(places, others, math.log(usual * NEW_CAUSE))
-        return (NAMES_ITS_CAUSE if is_named else 1.0) * _ratio(by_chance - by_cause)
+        return (NAMES_ITS_CAUSE if is_named else 1.0) * ratio(by_chance - by_cause)
 
     def often(self, failures: int) -> tuple[int, float]:
         """Return the bits of the failures where chance strikes most likely, and its rate there; all in vain: no bits.
@@ -177,8 +188,14 @@ class Chance:
         """
         if not self.certain:
             return 0, 0.0
+        key = (self.failed.failure.reason, self.failed.place, self.certain, failures)
+        if key not in self.evidence.often:
+            self.evidence.often[key] = self._often(failures)
+        return self.evidence.often[key]
+
+    def _often(self, failures: int) -> tuple[int, float]:
         group = (Group(failures, OUT_OF_THE_QUESTION),)
-        seen = _Seen(failures, 0, group, self.evidence.reached(self.failed.failure.phase))
+        seen = Seen(failures, 0, group, self.evidence.reached(self.failed.failure.phase))
         place = max(((), *self._where_it_was_seen), key=lambda each: (self._log_of(each, seen), each))
         (often, seldom), there = (SOMEWHERE_RATE if place else EVERYWHERE_RATE), failures & self._failures_at(place)
         passed = self._passed_at(place) if place else self.evidence.reached(self.failed.failure.phase)
@@ -187,7 +204,7 @@ class Chance:
     def odds_of_repeating(self, times: int) -> float:
         """Return the same where nothing is known but that so many launches of the same conditions all failed."""
         usual = CHANCE[self.failed.failure.policy]
-        return self._named * usual * math.exp(_log_likelihood(times, 0, SOMEWHERE_RATE))
+        return self._named * usual * math.exp(log_likelihood(times, 0, SOMEWHERE_RATE))
 
     @property
     def _more_often(self) -> float:
@@ -209,18 +226,30 @@ class Chance:
 
         As a logarithm, compared with a single condition that is a cause.
         """
-        failures = covered | sum(group.bits for group in others)
-        seen = _Seen(failures, covered, others, self.evidence.reached(self.failed.failure.phase))
-        best = max((self._log_of(place, seen) for place in parts), default=-math.inf)
-        for there, passed in self._seen_there:
-            best = max(best, seen.log_at(there, passed))
-        return best
+        return self._likeliest(parts, covered, others)[0]
 
-    def _log_of(self, place: Place, seen: _Seen) -> float:
+    def _likeliest(
+        self, parts: Iterable[Place], covered: int, others: Sequence[Group]
+    ) -> tuple[float, Place, bool, Seen]:
+        """Return the same, with the place, whether chance was seen there, and what a source is to make."""
+        failures = covered | sum(group.bits for group in others)
+        seen = Seen(failures, covered, others, self.evidence.reached(self.failed.failure.phase))
+        where: Place = ()
+        best, is_seen = -math.inf, False
+        for place in parts:
+            if (found := self._log_of(place, seen, best)) > best:
+                best, where = found, place
+        for place, (there, passed) in zip(self._where_it_was_seen, self._seen_there, strict=True):
+            if (found := seen.log_at(there, passed, best)) > best:
+                best, where, is_seen = found, place, True
+        return best, where, is_seen, seen
+
+    def _log_of(self, place: Place, seen: Seen, at_least: float = -math.inf) -> float:
         """Of a source that strikes at a place; what fails elsewhere has other causes, or is chance as well."""
         if not place:
-            return _log_of_everywhere(seen.failures.bit_count(), seen.everywhere) - math.log(NEW_CAUSE)
-        return math.log(size_prior(place)) + seen.log_at(self._failures_at(place), self._passed_at(place))
+            return log_of_everywhere(seen.failures.bit_count(), seen.everywhere) - math.log(NEW_CAUSE)
+        usual = math.log(size_prior(place))
+        return usual + seen.log_at(self._failures_at(place), self._passed_at(place), at_least - usual)
 
     @cached_property
     def _where_it_was_seen(self) -> tuple[Place, ...]:
@@ -264,23 +293,3 @@ def parts_of(cause: Place) -> list[Place]:
     if len(cause) <= LARGEST:
         return [part for size in range(len(cause) + 1) for part in combinations(cause, size)]
     return [*(part for size in range(LARGEST) for part in combinations(cause, size)), cause]
-
-
-def _ratio(log: float) -> float:
-    return math.exp(max(-50.0, min(50.0, log)))
-
-
-def _log_of_everywhere(failed: int, passed: int) -> float:
-    """Of a source that strikes everywhere alike, which nobody has to assume where nothing failed."""
-    return math.log(EVERYWHERE) + _log_likelihood(failed, passed, EVERYWHERE_RATE) if failed else 0.0
-
-
-@lru_cache(maxsize=2**16)
-def _log_likelihood(failed: int, passed: int, rate: tuple[float, float]) -> float:
-    """Return the logarithm of how likely just these of some launches fail, at a rate of which only this is known."""
-    often, seldom = rate
-    return _log_beta(often + failed, seldom + passed) - _log_beta(often, seldom)
-
-
-def _log_beta(first: float, second: float) -> float:
-    return math.lgamma(first) + math.lgamma(second) - math.lgamma(first + second)

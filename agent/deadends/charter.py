@@ -127,17 +127,24 @@ class Charter:
         if not self._evidence.bears_on(seen, reason):
             return False
         learned = self._learned.get(reason)
-        if learned is None or learned.flaky or learned.edges:
+        if learned is None or any(matches_all(found.conditions, seen.assignment) for found in learned.flaky):
             return True
-        if self._alone[reason].is_unclear and self._is_moved(reason, seen):
+        if (self._alone[reason].is_unclear or learned.flaky or learned.edges) and self._is_moved(reason, seen):
             return True
         return any(matches_all(found.conditions, seen.assignment) for found in learned.confirmed)
 
     def _is_moved(self, reason: Reason, seen: Observation) -> bool:
         """Return whether a trial of another reason changes what this reason teaches, on its own or beside others."""
-        passed, beside = self._evidence.conditions_of(seen), self._beside.get(reason)
+        passed, beside, kept = self._evidence.conditions_of(seen), self._beside.get(reason), self._evidence.kept
         lessons = [self._alone[reason], *(beside[2].values() if beside else ())]
-        return any(lesson.is_moved_by(passed) for lesson in lessons)
+        confirmed = (found for lesson in lessons for found in lesson.confirmed)
+        return (
+            any(lesson.is_moved() for lesson in lessons)
+            or any(
+                kept.contradicts(passed, reason, index) for index in set().union(*(each.weighed for each in lessons))
+            )
+            or any(matches_all(found.conditions, seen.assignment) for found in confirmed)
+        )
 
     def _drawn(self) -> Atlas:
         """Put together what was inherited, learned and refuted; each id stands for one entry."""

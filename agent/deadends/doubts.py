@@ -17,7 +17,7 @@ from agent.deadends.explain import Explanation
 from agent.deadends.prior import LARGEST
 
 MOST_LONGER = 0.02
-"""How likely the longer ones are together, compared with a cause, up to which it is believed."""
+"""How likely a longer one is, compared with a cause, up to which it is believed."""
 LEAST_NEEDED = 0.5
 """Share of the likeliest explanation of a failure from which that cause may explain others, too."""
 MOST_ASKED, MOST_OTHERS = 6, 32
@@ -93,10 +93,10 @@ def _asked(seen: ReasonEvidence, bits: int) -> list[Failed]:
 
 
 def _longer(cause: tuple[int, ...], explanations: Sequence[Explanation]) -> float:
-    """Return how likely longer causes are, compared with this one; 0 where it is not among the explanations."""
+    """Return how likely the likeliest longer cause is, compared with this one; 0 where nobody explains it by this."""
     mine = frozenset(cause)
     share = sum(each.share for each in explanations if mine == frozenset(each.numbers))
-    longer = sum(each.share for each in explanations if mine < frozenset(each.numbers))
+    longer = max((each.share for each in explanations if mine < frozenset(each.numbers)), default=0.0)
     return longer / share if share else 0.0
 
 

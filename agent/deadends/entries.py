@@ -36,7 +36,7 @@ class Entries:
         """Return the entry of the failures whose likeliest cause is the same, with what is suspected of one of them."""
         support = by_age(group)
         numbers = first.best.numbers
-        return self._dead_end(numbers, DeadEndState.SUSPECTED, support, _suspects(first), support[0].seen.rung)
+        return self._dead_end(numbers, DeadEndState.SUSPECTED, support, suspects_of(first), support[0].seen.rung)
 
     def edge(self, edge: Edge) -> DeadEnd:
         """Return the entry of a limit that may begin earlier: it blocks nothing but what failed at it."""
@@ -112,7 +112,7 @@ def one_of_each_launch(failures: Iterable[Failed]) -> Iterator[Failed]:
     yield from (launches[key] for key in sorted(launches) if launches[key].seen.visible)
 
 
-def _suspects(suspicion: Suspicion) -> tuple[str, ...]:
+def suspects_of(suspicion: Suspicion) -> tuple[str, ...]:
     """Return what may belong to the cause: what a message of a reason that is dead at once blames, or all else."""
     best = tuple(condition.parameter for condition in suspicion.best.conditions)
     if suspicion.failed.failure.policy is Policy.DEAD_AT_ONCE and set(best) == suspicion.failed.blames:

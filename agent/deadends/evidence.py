@@ -11,6 +11,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent.deadends.claims import RUNG_ORDER as RUNG_ORDER
 from agent.deadends.claims import reaches
@@ -77,6 +78,11 @@ class ReasonEvidence:
         """Bits of the failures that are not known to be flaky."""
         return ((1 << len(self.failures)) - 1) & ~sum(1 << index for index in self.flaky)
 
+    @property
+    def num_flaky(self) -> int:
+        """A number that grows with each of these launches, and each of their passes."""
+        return len(self.flaky) + sum(map(len, self.flaky.values()))
+
     def at_rung(self, rung: Rung) -> int:
         """Return the bits of the failures seen at a rung."""
         return sum(bits for place, bits in self.struck.items() if place[0] is rung)
@@ -109,6 +115,10 @@ class Evidence:
         """How many passed a place where some conditions hold, as far as it was asked since the last trial."""
         self.seen_by_chance: dict[tuple[Reason, Place, int], list[tuple[int, int]]] = {}
         """Where chance was seen, for each place of failures (`chance`), as far as it was asked since the last trial."""
+        self.often: dict[tuple[Reason, Place, int, int], tuple[int, float]] = {}
+        """How often it strikes (`chance`), likewise."""
+        self.certain: dict[tuple[Reason, int], tuple[object, Any]] = {}
+        """Failures beside whose cause chance was certain (`chance`), with what was asked, and why."""
         self._ran: set[tuple[str, str]] = set()
         self._replaced: set[tuple[str, str]] = set()
         self.num_values = 0
@@ -118,6 +128,7 @@ class Evidence:
         """Take in one closed trial."""
         self.counts.clear()
         self.seen_by_chance.clear()
+        self.often.clear()
         launch = (seen.rung, assignment_key(seen.assignment))
         passed, failed = self._launches.setdefault(launch, ([], []))
         if seen.failure is None:

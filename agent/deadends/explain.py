@@ -28,6 +28,7 @@ BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 30.0, 10.0, 0.5, 0
 """What a message's blames make of a conjunction over: just these parameters, these and others, some, none of them."""
 NEEDLESS = 0.5
 """How likely a failure has another cause where one that is suspected of others explains it as well."""
+_LOG_OTHER_CAUSE, _LOG_NEEDLESS = math.log(OTHER_CAUSE), math.log(NEEDLESS)
 LEAST_KEPT = 0.0005
 """Share below which an explanation is not remembered."""
 LEAST_SHARE = 0.02
@@ -57,13 +58,26 @@ class Often:
     rate: float = OTHER_CAUSE
     """How often."""
 
-    def with_needless(self, bits: int) -> Often:
-        """Return the same with failures that another cause explains, which others need in any case."""
-        return Often(self.bits | bits, max(self.rate, NEEDLESS)) if bits else self
+    needless: int = 0
+    """Bits of those that a cause explains which others need in any case."""
+
+    def sparing(self, other: Often) -> Often:
+        """Return the same with what hardly needs this cause for another reason."""
+        return Often(self.bits | other.bits, max(self.rate, other.rate), self.needless | other.needless)
+
+    def gain(self, covered: int) -> float:
+        """Return the logarithm of how much likelier a cause is that explains the failures with these bits."""
+        needless = (covered & self.needless).bit_count()
+        often = (covered & self.bits & ~self.needless).bit_count()
+        rare = covered.bit_count() - often - needless
+        return -rare * _LOG_OTHER_CAUSE - often * math.log(self.rate) - needless * _LOG_NEEDLESS
 
 
-Counted = tuple[tuple[int, ...], int, int]
-"""Conditions, failures that they cover, and how many of these are such as hardly need the same cause."""
+USUAL = Often()
+"""Where nothing is known of other causes."""
+
+Counted = tuple[tuple[int, ...], int, float]
+"""Conditions, how many failures they cover, and the logarithm of what that makes of their weight."""
 
 
 def explanations(
@@ -71,7 +85,7 @@ def explanations(
     evidence: Evidence,
     unexplained: int,
     strikes: Sequence[DeadEnd] | None = None,
-    often: Often = Often(),
+    often: Often = USUAL,
     token: int = 0,
 ) -> list[Explanation]:
     """Return what may have caused a failure, likeliest first; empty where passes contradict everything.
@@ -86,7 +100,7 @@ def explanations(
         token: Stands for what the strikes forbid.
     """
     weighing = evidence.kept.of(failed.failure.reason, failed.index)
-    key = (unexplained, often.bits, often.rate)
+    key = (unexplained, often)
     total, possible = weighing.answer(
         ("possible", *key), lambda: _possible(failed, evidence, weighing, unexplained, often)
     )
@@ -110,12 +124,12 @@ def _possible(
     failed: Failed, evidence: Evidence, weighing: Weighing, unexplained: int, often: Often
 ) -> tuple[float, list[Weighed]]:
     """Return the sum of all weights, and the causes without those that say no more than others in this space."""
-    question = ("counted", unexplained, often.bits)
+    question = ("counted", unexplained, often)
     counted = weighing.answer(question, lambda: _counted(failed, evidence, weighing, unexplained, often))
-    weighed = _weighed(counted, failed, evidence, often)
+    weighed = _weighed(counted, failed, evidence)
     if weighed and len(weighed[0][1]) == 2:
         company = _families(_with_company(weighed[0][1], failed, evidence), failed, evidence, unexplained, often)
-        weighed = _weighed([*counted, *company], failed, evidence, often)
+        weighed = _weighed([*counted, *company], failed, evidence)
     return sum(weight for weight, _, _ in weighed), evidence.implications.folded(weighed)
 
 
@@ -133,7 +147,7 @@ def _counted(failed: Failed, evidence: Evidence, weighing: Weighing, unexplained
     if not counted:
         everything = _everything(failed, evidence)
         weighing.stand(everything)
-        counted = [(conditions, 1, 0) for conditions in everything]
+        counted = [(conditions, 1, often.gain(1 << failed.index)) for conditions in everything]
     return counted
 
 
@@ -143,13 +157,11 @@ def beside_chance(found: Sequence[Explanation], odds: float) -> tuple[Explanatio
     return tuple(replace(each, share=each.share / (1 + against_all)) for each in found) if odds else tuple(found)
 
 
-def _weighed(counted: list[Counted], failed: Failed, evidence: Evidence, often: Often) -> list[Weighed]:
-    by_cause, by_chance = -math.log(OTHER_CAUSE), -math.log(often.rate)
-    gains = [by_cause * (support - there) + by_chance * there for _, support, there in counted]
-    most = max(gains, default=0.0)
+def _weighed(counted: list[Counted], failed: Failed, evidence: Evidence) -> list[Weighed]:
+    most = max((gain for _, _, gain in counted), default=0.0)
     weighed = [
         (_weight(failed, evidence, conditions) * math.exp(max(gain - most, MOST_MISSED)), conditions, support)
-        for (conditions, support, _), gain in zip(counted, gains, strict=True)
+        for conditions, support, gain in counted
     ]
     return sorted(weighed, key=_order(evidence))
 
@@ -184,7 +196,7 @@ def _families(
         known = best.get(family)
         if known is None or (-support, width) < (-known[2], known[3]):
             best[family] = (conditions, bits, support, width)
-    return [(conditions, support, (bits & often.bits).bit_count()) for conditions, bits, support, _ in best.values()]
+    return [(conditions, support, often.gain(bits or own)) for conditions, bits, support, _ in best.values()]
 
 
 def _weight(failed: Failed, evidence: Evidence, conditions: tuple[int, ...]) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent.deadends.dead_end import DeadEnd
+from agent.deadends.evidence import Failed
 from agent.deadends.lexicon import Lexicon
 from agent.deadends.strikes import is_within
 from search_spaces import Conjunction
@@ -28,3 +30,12 @@ def _implies(special: Conjunction, general: Conjunction) -> bool:
     return all(
         (mine := point.get(condition.parameter)) is not None and is_within(mine, condition) for condition in general
     )
+
+
+def explained_by(known: Sequence[DeadEnd], failures: Sequence[Failed]) -> int:
+    """Return the bits of the failures of a reason that a known dead end explains."""
+    mine = [found for found in known if failures and found.reason is failures[0].failure.reason]
+    explained = (
+        each for each in failures if any(found.covers(each.seen.assignment, each.seen.visible) for found in mine)
+    )
+    return sum(1 << each.index for each in explained) if mine else 0

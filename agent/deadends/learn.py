@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance, Group
+from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.doubts import Doubt, doubt, needed_anyway
 from agent.deadends.edges import Edge, Limits, still_open
 from agent.deadends.entries import Entries, one_of_each_launch
 from agent.deadends.evidence import Evidence, Failed
-from agent.deadends.explain import Explanation, Often, beside_chance, explanations
-from agent.deadends.general import most_general
+from agent.deadends.explain import USUAL, Explanation, Often, beside_chance, explanations
+from agent.deadends.general import explained_by, most_general
 from agent.deadends.learned import Learned
-from agent.deadends.prior import LARGEST, NEW_CAUSE, OTHER_CAUSE, size_prior
+from agent.deadends.likelihood import Group
+from agent.deadends.often import often_of
+from agent.deadends.prior import LARGEST, NEW_CAUSE, size_prior
 from agent.deadends.strikes import forbidden_by
+from agent.deadends.suspected import Suspected, Weighed
 from agent.deadends.suspicion import Suspicion
 from agent.deadends.turns import Turns
 from agent.reasons import Reason
@@ -31,28 +34,6 @@ from search_spaces import Facts
 
 BELIEVED = 0.98
 """Share of the best explanation from which it is believed."""
-UNNAMED = 0.3
-"""How likely a failure that looks the same, but does not name a parameter as the other one does, has another cause."""
-
-
-def learn(
-    reason: Reason,
-    evidence: Evidence,
-    facts: Facts,
-    known: Sequence[DeadEnd] = (),
-    strikes: Sequence[DeadEnd] | None = None,
-) -> Learned:
-    """Return the dead ends that the failures of a reason support.
-
-    Args:
-        reason: The reason.
-        evidence: What the study saw.
-        facts: The facts of its node.
-        known: Dead ends whose failures need no other explanation.
-        strikes: Confirmed dead ends of any reason: no trial can tell what else holds in them, nor for values that the
-            engine always replaces. None: neither is looked at.
-    """
-    return Lesson(reason, evidence, facts, known, strikes).learned
 
 
 @dataclass
@@ -72,18 +53,25 @@ class Lesson:
     edges: list[Edge] = field(default_factory=list)
     by_chance: int = 0
     """Bits of the failures that did not repeat, or that no few conditions explain."""
-    _found: dict[tuple[int, int, int, int], list[Explanation]] = field(default_factory=dict)
-    _oftens: dict[tuple[object, ...], Often] = field(default_factory=dict)
+    _found: dict[tuple[int, int, int, Often], list[Explanation]] = field(default_factory=dict)
+    _oftens: dict[tuple[object, ...], tuple[Chance, int, Often]] = field(default_factory=dict)
+    _excluded: list[tuple[Chance, tuple[tuple[int, ...], int, tuple[Group, ...]], bool]] = field(default_factory=list)
+    """Where chance was weighed against a cause that is believed otherwise, and whether it is out of the question."""
+    _is_drawn_back: bool = False
+    """Whether chance was weighed at a limit."""
     _doubts: dict[tuple[tuple[int, ...], int, int], Doubt | None] = field(default_factory=dict)
     _covers: dict[tuple[Rung, Phase, tuple[int, ...]], int] = field(default_factory=dict)
+    _suspected: list[Suspected] = field(default_factory=list)
+    _learned: Learned | None = None
 
     def __post_init__(self) -> None:
         seen = self.evidence.reasons[self.reason]
+        self._num_flaky = seen.num_flaky
         self._token = self.evidence.kept.token(forbidden_by(self.strikes or ()))
         ordered = [each for each in seen.ordered if each.index not in seen.flaky] if seen.flaky else seen.ordered
         self.by_chance = sum(1 << index for index in seen.flaky)
         while True:  # what nothing small explains casts doubt on all that looks like it
-            self._unexplained = self._explain_all(ordered, seen.steady & ~self._known_already())
+            self._unexplained = self._explain_all(ordered, seen.steady & ~explained_by(self.known, seen.failures))
             self._left = [failed for failed in ordered if self._unexplained >> failed.index & 1]
             self._groups_left, self._odd = self._by_cause(self._left, self._unexplained)
             if not self._odd & ~self.by_chance:
@@ -100,26 +88,44 @@ class Lesson:
         """True when something is suspected."""
         return bool(self._groups_left)
 
-    def is_moved_by(self, passed: frozenset[int]) -> bool:
-        """Return whether something that passed with these conditions, since this was learned, may change it.
+    @property
+    def weighed(self) -> set[int]:
+        """The failures of which it was asked what may have caused them, as their evidence numbers them."""
+        return {key[0] for key in self._found}
 
-        Whatever is weighed against chance is changed by every pass, all else only by one that contradicts it.
+    def is_moved(self) -> bool:
+        """Return whether the passes since this was learned may change it, if they contradict nothing that was weighed.
+
+        They do where a launch that had failed passed, or where they make chance another one in what was concluded.
         """
-        seen, weighed = self.evidence.reasons[self.reason], {key[0] for key in self._found}
-        if self.by_chance or seen.flaky or any(CHANCE[seen.failures[index].failure.policy] for index in weighed):
+        if self._num_flaky != self.evidence.reasons[self.reason].num_flaky or self._is_drawn_back:
             return True
-        return any(self.evidence.kept.contradicts(passed, self.reason, index) for index in weighed)
+        seen = self.evidence.reasons[self.reason]
+        oftens = any(often_of(chance, alike, seen) != found for chance, alike, found in self._oftens.values())
+        return oftens or any(chance.is_excluded(*of) != is_so for chance, of, is_so in self._excluded)
 
-    @cached_property
+    @property
     def learned(self) -> Learned:
         """All that the failures teach."""
-        unexplained, groups = self._unexplained, self._groups_left
-        suspicions = [self._suspicion(group[0], unexplained) for group in groups.values()]
+        if self._learned is None:
+            self._learned = self._all_learned()
+        elif sum(each.is_weighed_anew() for each in self._suspected):  # each of them, not only the first
+            suspected = tuple(each.entry for each in self._suspected)
+            suspicions = tuple(each.suspicion for each in self._suspected)
+            self._learned = replace(self._learned, suspected=suspected, suspicions=suspicions)
+        return self._learned
+
+    def _all_learned(self) -> Learned:
+        unexplained, groups = self._unexplained, self._groups_left.values()
+        self._suspected = [
+            Suspected(partial(self._suspicion, group[0], unexplained), partial(self._entries.suspected, group=group))
+            for group in groups
+        ]
         return Learned(
             confirmed=self.confirmed,
-            suspected=tuple(map(self._entries.suspected, suspicions, groups.values())),
+            suspected=tuple(each.entry for each in self._suspected),
             flaky=tuple(map(self._entries.flaky, self._contradicted(self._left, self._odd, unexplained))),
-            suspicions=tuple(suspicions),
+            suspicions=tuple(each.suspicion for each in self._suspected),
             edges=tuple(self._entries.edge(edge) for edge in still_open(self.edges, self._explained)),
         )
 
@@ -138,13 +144,13 @@ class Lesson:
                     unexplained = self._explain(failed, found, unexplained)
         return unexplained
 
-    def _explanations(self, failed: Failed, unexplained: int, needless: int = 0) -> list[Explanation]:
-        """Return what may have caused a failure, chance left out; some of the others need no cause."""
+    def _explanations(self, failed: Failed, unexplained: int, spared: Often = USUAL) -> list[Explanation]:
+        """Return what may have caused a failure, chance left out; some of the others hardly need this cause."""
         looks = self.evidence.reasons[self.reason].alike(failed)
         alike, by_chance = unexplained & looks, self.by_chance & looks
-        key = (failed.index, alike, by_chance, needless & alike)
+        key = (failed.index, alike, by_chance, spared)
         if key not in self._found:
-            often = self._often(failed, alike | by_chance).with_needless(needless & alike)
+            often = self._often(failed, alike | by_chance).sparing(spared)
             self._found[key] = explanations(failed, self.evidence, alike, self.strikes, often, self._token)
         return self._found[key]
 
@@ -155,22 +161,9 @@ class Lesson:
         """
         key = (failed.place, failed.signature, failed.blames, alike, self.by_chance)
         if key not in self._oftens:
-            bits, rate = self._chance(failed).often(alike)
-            unnamed = alike & ~self.evidence.reasons[self.reason].blaming[failed.blames]
-            if unnamed:
-                bits, rate = bits | unnamed, max(rate, UNNAMED)
-            self._oftens[key] = Often(bits, rate) if rate > OTHER_CAUSE else Often()
-        return self._oftens[key]
-
-    def _known_already(self) -> int:
-        """Return the bits of the failures that an inherited dead end explains."""
-        mine = [found for found in self.known if found.reason is self.reason]
-        failures = self.evidence.reasons[self.reason].failures if mine else []
-        return sum(
-            1 << each.index
-            for each in failures
-            if any(found.covers(each.seen.assignment, each.seen.visible) for found in mine)
-        )
+            chance = self._chance(failed)
+            self._oftens[key] = chance, alike, often_of(chance, alike, self.evidence.reasons[self.reason])
+        return self._oftens[key][2]
 
     def _seen_of(self, failed: Failed, best: Explanation, unexplained: int) -> tuple[int, tuple[Group, ...]]:
         """Return the bits of the failures that an explanation covers, and the others that look the same."""
@@ -222,6 +215,7 @@ class Lesson:
         chance = self._chance(failed)
         often = self._often(failed, (unexplained | self.by_chance) & alike)
         odds = partial(chance.odds_beyond, groups)
+        self._is_drawn_back |= CHANCE[failed.failure.policy] > 0.0
         return Limits(failed, self.evidence, often, odds).drawn_back(best.numbers, covered)
 
     def _alike(self, failed: Failed) -> int:
@@ -231,11 +225,11 @@ class Lesson:
         """Return whether a cause is far likelier than the others and than chance."""
         if best.share < BELIEVED or not self._is_enough(failed, self._covered(failed, best.numbers), best.support):
             return False
-        may_be_chance = CHANCE[failed.failure.policy] != 0.0
-        if may_be_chance and not self._chance(failed).is_excluded(
-            best.numbers, *self._seen_of(failed, best, unexplained)
-        ):
-            return False
+        if CHANCE[failed.failure.policy] != 0.0:
+            chance, of = self._chance(failed), (best.numbers, *self._seen_of(failed, best, unexplained))
+            self._excluded.append((chance, of, chance.is_excluded(*of)))
+            if not self._excluded[-1][2]:
+                return False
         return self._doubt(failed, best, unexplained) is None
 
     def _doubt(self, failed: Failed, best: Explanation, unexplained: int) -> Doubt | None:
@@ -245,8 +239,9 @@ class Lesson:
         explained = partial(self._explanations, unexplained=unexplained)
         key = (best.numbers, alike & covered, alike & ~covered)
         if key not in self._doubts:
-            needless = needed_anyway(seen, alike & ~covered, explained, self._covered) & covered
-            self._doubts[key] = doubt(best.numbers, seen, alike & covered, partial(explained, needless=needless))
+            needless = needed_anyway(seen, alike & ~covered, explained, self._covered) & alike & covered
+            spared = Often(*self._chance(failed).lone(alike & covered), needless)
+            self._doubts[key] = doubt(best.numbers, seen, alike & covered, partial(explained, spared=spared))
         return self._doubts[key]
 
     def _is_enough(self, failed: Failed, covered: int, support: int) -> bool:
@@ -280,15 +275,17 @@ class Lesson:
                 groups[cause].append(failed)
         return groups, odd
 
-    def _suspicion(self, failed: Failed, unexplained: int) -> Suspicion:
+    def _suspicion(self, failed: Failed, unexplained: int) -> Weighed:
+        """Return what is suspected of a failure, beside chance."""
         found: Sequence[Explanation] = self._explanations(failed, unexplained)
         is_repeated = self._is_repeated(failed, found[0].support)
         if found[0].share >= BELIEVED and (doubted := self._doubt(failed, found[0], unexplained)) is not None:
             failed, found = doubted.failed, doubted.explanations
         chance, seen = self._chance(failed), self._seen_of(failed, found[0], unexplained)
-        odds, is_clear = chance.odds(found[0].numbers, *seen), is_repeated and found[0].share >= BELIEVED
+        (odds, why), is_clear = chance.weighed(found[0].numbers, *seen), is_repeated and found[0].share >= BELIEVED
         rivals = tuple(chance.rivals(found[0].numbers, *seen)) if is_clear else ()
-        return Suspicion(failed, beside_chance(found, odds), is_repeated, rivals)
+        suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated, rivals)
+        return suspicion, partial(chance.is_still_certain, why) if why and not rivals else None
 
     def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""

@@ -2,8 +2,9 @@
 
 If `expert_parallel` with `nccl_proto = auto` hangs, and with `p2p_disable` beside it something else fails first, then
 "hangs, but only without `p2p_disable`" says the same about everything that may still be launched. Of two explanations
-that differ only there, the shorter one stands for both. Several dead ends may do this together: one with
-`allreduce = custom`, another with every other value of it.
+that differ only there, the shorter one stands for both, or the longer one where it is likelier: where the message names
+what only this one has. Several dead ends may do this together: one with `allreduce = custom`, another with every other
+value of it.
 
 What fails there in the very phase of the cause speaks against the shorter one, which might as well have come first.
 Where that makes the longer one likely, nobody can tell, and both stay possible.
@@ -43,7 +44,7 @@ def folded(
     failed: Failed | None = None,
     known: Known | None = None,
 ) -> list[Weighed]:
-    """Return the causes without those that a shorter one differs from only in what is dead, or never runs.
+    """Return the causes without those that a likelier one differs from only in what is dead, or never runs.
 
     Args:
         found: Possible causes of a failure.
@@ -57,11 +58,13 @@ def folded(
     for mine in sorted(weights, key=len, reverse=True):
         for number in sorted(mine):
             rest = mine - {number}
-            if rest not in weights:
+            if rest not in weights or mine not in weights:
                 continue
             if (rest, number) not in known:
                 known[rest, number] = _is_dead_without(rest, number, strikes, evidence)
-            if known[rest, number] and not (failed and _is_doubtful(mine, number, weights, failed, evidence)):
+            if known[rest, number] and weights[mine] > weights[rest]:  # the message names what only the longer one has
+                weights[mine] += weights.pop(rest)
+            elif known[rest, number] and not (failed and _is_doubtful(mine, number, weights, failed, evidence)):
                 weights[rest] += weights.pop(mine)
                 break
     kept = ((weights.get(frozenset(numbers)), numbers, support) for _, numbers, support in found)

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent.deadends.dead_end import DeadEnd
 from agent.propose.in_flight import RUNS_NOW
+from agent.propose.points import points_of
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
-from search_spaces import Assignment, Scalar, assignment_key
+from search_spaces import Assignment, Scalar
 
 if TYPE_CHECKING:
     from agent.propose.history import History
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 3
 """Launches of the same work that may end by the harness's own fault before it is given up."""
 CLOSED_ALREADY = "closed already"
+MOST_KEPT = 2**14
+"""Candidates of which it is kept in which confirmed dead end they lie. All are forgotten where there are more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,38 @@ class Refusal:
 def ruled_out(history: History, point: Assignment, about: str, rung: Rung) -> str | None:
     """Return the id of the dead end that forbids an assignment, and note it, or None."""
     atlas = history.atlas
-    dead_end = atlas.match_confirmed(point, about) if about else atlas.match(point)
+    dead_end = atlas.match_confirmed(point, about) if about else _match(history, point)
     if dead_end is None:
         return None
-    history.refusals.append(Refusal(dead_end.id, rung, assignment_key(point)))
+    history.refusals.append(Refusal(dead_end.id, rung, points_of(history).of(point).key))
     return dead_end.id
+
+
+def barriers(history: History) -> str:
+    """Return what is confirmed, in words."""
+    atlas = history.atlas
+    return history.memo.derived("confirmed", (atlas,), lambda: "\n".join(map(_barrier, atlas.confirmed)))
+
+
+def _match(history: History, point: Assignment) -> DeadEnd | None:
+    """Return a dead end that forbids launching an assignment, or None: a confirmed one where there is any.
+
+    A search comes back to the same candidates at nearly every proposal, and what is confirmed seldom changes.
+    """
+    atlas, key = history.atlas, points_of(history).of(point).key
+    barred: dict[str, int | None] = history.memo.derived("barred", (history.space, barriers(history)), dict)
+    if key not in barred:
+        if len(barred) >= MOST_KEPT:
+            barred.clear()
+        barred[key] = next((place for place, found in enumerate(atlas.confirmed) if found.blocks(point)), None)
+    if (place := barred[key]) is not None:
+        return atlas.confirmed[place]
+    return next((found for found in atlas.suspected if found.blocks(point)), None)
+
+
+def _barrier(found: DeadEnd) -> str:
+    """Return what a dead end forbids, in words."""
+    return f"{found.id} {found} {found.within}"
 
 
 def why_not(history: History, work: Work) -> str | None:

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agent.propose import tallies
+from agent.propose.closed import num_ended
 from agent.propose.history import History
+from agent.propose.points import Points, points_of
+from agent.propose.prepared import facts_of
 from agent.propose.surrogate import NOTHING, Beforehand, Effects, Seen, Surrogate
 from agent.store.trial import Trial
 from search_spaces import Assignment
@@ -48,18 +51,15 @@ class Communication:
         if not self.is_known or base is None:
             return [NOTHING] * len(points)
         times = self.times([*points, base])
-        speculates = not self._is_baseline(base)
+        speculates = not self._points.of(base).is_baseline
         found = []
         for point, time in zip(points, times, strict=False):
             effect = -math.log(1.0 - self._share + self._share * time / times[-1])
-            if self._is_baseline(point) and speculates:
+            if speculates and self._points.of(point).is_baseline:
                 found.append(Beforehand(ELSEWHERE * effect, (0.0, ELSEWHERE_SD * effect)))
             else:
                 found.append(Beforehand(effect, (EFFECT_SD * effect, 0.0)))
         return found
-
-    def _is_baseline(self, point: Assignment) -> bool:
-        return all(point[name] == value for name, value in self.history.space.baseline.items())
 
     def times(self, points: Sequence[Assignment]) -> list[float]:
         """Return the communication time of a verify pass in microseconds, measured or else expected."""
@@ -76,7 +76,11 @@ class Communication:
         return dict(self._measured)
 
     def _key(self, point: Assignment) -> tuple[str, ...]:
-        return tuple(repr(point[name]) for name in self.history.space.probe_parameters)
+        return self._points.of(point).visible
+
+    @cached_property
+    def _points(self) -> Points:
+        return points_of(self.history)
 
     @property
     def _pass(self) -> int | None:
@@ -122,6 +126,16 @@ class Communication:
             if trial.is_measured and levels and time:
                 shares.append(time / (1000.0 * min(levels, key=lambda level: level.concurrency).step_ms_p50))
         return min(statistics.median(shares), 0.9) if shares else USUAL_SHARE
+
+
+def communication_of(history: History) -> Communication:
+    """Return the communication times of a study, made anew only where a probe, or another launch of the base, tells."""
+    base = history.base
+    launches = () if base is None else tallies.launches_of(history, base)
+    of = (num_ended(history, "probes"), *history.probes[:1], sum(trial.is_measured for trial in launches), str(base))
+    return history.memo.derived(
+        "communication", (*of, history.space, facts_of(history)), lambda: Communication(history)
+    )
 
 
 def _shown(rows: list[Seen]) -> list[Seen]:

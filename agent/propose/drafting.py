@@ -15,6 +15,7 @@ from functools import cached_property
 
 from agent.propose.communication import Communication
 from agent.propose.history import History
+from agent.propose.points import Points, points_of
 from agent.propose.surrogate import NOTHING, Beforehand
 from agent.propose.tokens import Token, Tokens, Told
 from agent.store.trial import Trial
@@ -60,8 +61,7 @@ class Drafting:
         seen = self._reference
         if seen is None:
             return [NOTHING] * len(points)
-        known: dict[tuple[int, float], Beforehand] = {}
-        found = []
+        known, found = self._known, []
         for point, log_us in zip(points, self._log_us(points), strict=True):
             length = self._length(point)
             place = (seen.drafted if length is None else length, log_us)
@@ -69,6 +69,11 @@ class Drafting:
                 known[place] = self._effect(seen, *place)
             found.append(known[place])
         return found
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, float], Beforehand]:
+        """Draft length and logarithm of the communication time → their effect, as far as it was asked."""
+        return {}
 
     def _log_us(self, points: Sequence[Assignment]) -> list[float]:
         """Return the logarithm of the communication time beside each, 0 where no probe told one."""
@@ -78,12 +83,11 @@ class Drafting:
 
     def _length(self, point: Assignment) -> int | None:
         """Return how many tokens an assignment drafts, 0 without speculation, None where its values do not say."""
-        space, facts = self.history.space, self.history.facts
-        if all(point[name] == value for name, value in space.baseline.items()):
-            return 0
-        names = (name for name in space.draft_length_names if space.parameters[name].is_active(point, facts))
-        value = next((point[name] for name in names), None)
-        return value if isinstance(value, int) else None
+        return self._points.of(point).length
+
+    @cached_property
+    def _points(self) -> Points:
+        return points_of(self.history)
 
     def _effect(self, seen: _Pass, length: int, log_us: float) -> Beforehand:
         """Return the effect and its doubts: the one that the best launch shares, and that of other collectives."""

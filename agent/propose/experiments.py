@@ -26,6 +26,8 @@ MOST_EACH = 12
 """Experiments for each failure: what is not clear by then stays suspected."""
 MOST_ALIKE = {False: 2 * MOST_EACH, True: MOST_EACH}
 """Experiments for all failures that look alike, and again for each dead end of theirs; fewer where it may be chance."""
+CLEAR = 2
+"""How many times as many there may be where the cause is clear, and only chance is left to exclude."""
 MOST_WEIGHED = 24
 """Failures for which experiments are looked for at a time, the most urgent first: a long study suspects more."""
 YIELDS = 0.7
@@ -61,11 +63,12 @@ def at_dummy_rung(history: History) -> tuple[Work, ...]:
 def early_launch(history: History) -> Work | None:
     """Return the launch that the map asks for while the search is still under way, or None.
 
-    What is wrongly suspected keeps the search away from what works; limits of memory are narrowed by the search itself.
+    What is wrongly suspected keeps the search away from what works; limits of memory are narrowed by the search itself,
+    and what is clear but for chance is not wrong.
     """
     if sums.num_confirmations(history) >= int(EARLY_SHARE * history.spent):
         return None
-    return next((work for work in propose(history, Rung.FULL, with_limits=False)), None)
+    return next((work for work in propose(history, Rung.FULL, is_early=True)), None)
 
 
 def at_full_rung(history: History) -> Work | None:
@@ -75,21 +78,22 @@ def at_full_rung(history: History) -> Work | None:
     return next(itertools.chain.from_iterable(step(history, Rung.FULL) for step in STEPS), None)
 
 
-def propose(history: History, rung: Rung, *, with_limits: bool = True) -> Iterator[Work]:
+def propose(history: History, rung: Rung, *, is_early: bool = False) -> Iterator[Work]:
     """Yield the best experiment at a rung for each failure that is not explained yet.
 
     What is nearly clear comes first, and what does not become clear yields to the others. Limits that later trials
-    narrow anyway come last.
+    narrow anyway come last, before them what is clear but for chance; both can wait while it is early.
     """
     of_failure, of_signature = _spent(history)
     known = Counter(_signatures_of_confirmed(history))
     expectation = Expectation(history)
     turns = sorted(history.atlas.suspicions, key=lambda each: _turn(each, of_signature))
     num_weighed = 0
-    for suspicion in turns if with_limits else (each for each in turns if not _is_limit(each)):
+    for suspicion in (each for each in turns if not _is_limit(each) and not each.rivals) if is_early else turns:
         signature = suspicion.failed.signature
-        is_spent = of_signature[signature] >= MOST_ALIKE[suspicion.is_likely_chance] * (1 + known[signature])
-        if is_spent or of_failure[_stage(suspicion)] >= MOST_EACH:
+        times = CLEAR if suspicion.rivals else 1
+        is_spent = of_signature[signature] >= times * MOST_ALIKE[suspicion.is_likely_chance] * (1 + known[signature])
+        if is_spent or of_failure[_stage(suspicion)] >= times * MOST_EACH:
             continue
         if num_weighed == MOST_WEIGHED:
             return
@@ -103,8 +107,9 @@ def propose(history: History, rung: Rung, *, with_limits: bool = True) -> Iterat
                 yield work
 
 
-def _turn(suspicion: Suspicion, spent: Counter[str]) -> tuple[bool, float]:
-    return _is_limit(suspicion), -suspicion.best.share * YIELDS ** spent[suspicion.failed.signature]
+def _turn(suspicion: Suspicion, spent: Counter[str]) -> tuple[bool, bool, float]:
+    share = suspicion.best.share * YIELDS ** spent[suspicion.failed.signature]
+    return _is_limit(suspicion), bool(suspicion.rivals), -share
 
 
 def _is_limit(suspicion: Suspicion) -> bool:

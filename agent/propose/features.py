@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 TREND, BEND, OWN = 1.2, 1.2, 0.4
 """Effects of numbers relative to those of words: over the whole range up or down, bent, and of one value alone."""
+FIRST_KEPT, MOST_KEPT = 256, 2**14
+"""Points whose features are kept: room for so many at first, and all are forgotten where there would be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +72,32 @@ class Values:
             self._rows[row : row + len(block), column : column + block.shape[1]] = block
             row, column = row + len(block), column + block.shape[1]
 
+        self._known: dict[tuple[Scalar, ...], int] = {}
+        self._sums = np.zeros((FIRST_KEPT, self._rows.shape[1]))
+        """Features of the points that were asked about, which a search asks about again and again."""
+
     def of(self, points: Sequence[Assignment]) -> Table:
         """Return one row of features for each point."""
         import numpy as np
 
         if not self._names:
             return np.zeros((len(points), 0))
-        places = [[self._place[name, repr(point[name])] for name in self._names] for point in points]
-        found: Table = self._rows[np.array(places, dtype=int).reshape(len(points), -1)].sum(axis=1)
+        if len(self._known) + len(points) > MOST_KEPT:
+            self._known.clear()
+        keys = [tuple([point[name] for name in self._names]) for point in points]  # of a parameter, no two are equal
+        for key in dict.fromkeys(key for key in keys if key not in self._known):
+            self._add(key)
+        found: Table = self._sums[[self._known[key] for key in keys]]
         return found
+
+    def _add(self, key: tuple[Scalar, ...]) -> None:
+        import numpy as np
+
+        row = self._known[key] = len(self._known)
+        if row == len(self._sums):
+            self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
+        places = [self._place[name, repr(value)] for name, value in zip(self._names, key, strict=True)]
+        self._sums[row] = self._rows[places].sum(axis=0)
 
 
 def _shapes(domain: Sequence[Scalar]) -> list[list[float]]:

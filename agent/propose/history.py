@@ -11,7 +11,7 @@ from functools import cached_property
 
 from agent.deadends.atlas import Atlas
 from agent.effects import Rewrites, rewritten
-from agent.propose import sums
+from agent.propose import sums, tallies
 from agent.propose.admission import ATTEMPTS as ATTEMPTS
 from agent.propose.admission import Refusal as Refusal
 from agent.propose.admission import ruled_out, still_locked, why_not
@@ -74,7 +74,7 @@ class History:
     @property
     def spent(self) -> int:
         """How many launches of the budget are used up, with those in flight."""
-        return self.earlier + len(self.launches)
+        return self.earlier + tallies.num_launches(self)
 
     @cached_property
     def in_flight(self) -> InFlight:
@@ -274,7 +274,7 @@ class History:
         rewrites = self._probe_rewrites if kind is Kind.PROBE else self.silent_rewrites
         resolved, observed = rewritten(resolution.assignment, rewrites)
         resolved = self.space.normalise(resolved, self.facts) if observed else resolved
-        if (shown := self.memory.resolved(requested)) is not None:
+        if (shown := self.memory.resolved(requested, asked.key)) is not None:
             resolved, observed = shown[0], (*observed, *shown[1])
         rung = rung or (Rung.PROBE if kind is Kind.PROBE else Rung.FULL)
         locked = None if may_unlock else self.locked_value(requested)

@@ -11,20 +11,23 @@ import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice, repeat
 
 from agent.effects import rewritten
 from agent.propose import second_launch, sums
-from agent.propose.communication import Communication
+from agent.propose.closed import of_closed
+from agent.propose.communication import Communication, communication_of
 from agent.propose.drafting import Drafting
 from agent.propose.gradient import gains
 from agent.propose.history import History
+from agent.propose.points import points_of
 from agent.propose.prepared import kept
+from agent.propose.refused import Refused
 from agent.propose.risk import Risk
-from agent.propose.surrogate import Beforehand, Effects, Expected, Seen, Surrogate, together
+from agent.propose.surrogate import Beforehand, Effects, Expected, Seen, Surrogate, tables_of, together
 from agent.store.trial import Kind, Work
-from search_spaces import Assignment, Scalar, assignment_key
+from search_spaces import Assignment, Scalar
 
 EFFECT, COLLECTIVES_EFFECT, DRAFT_EFFECT = 0.15, 0.05, 0.02
 """Expected size of one value's effect on the objective, as a share of it, of what a probe has settled, and of a draft
@@ -46,12 +49,17 @@ def propose(history: History) -> Work | None:
     """Return the next launch, or None where nothing was measured yet or nothing is left to try."""
     if history.incumbent is None:
         return None
-    replaced = None
+    replaced, refused = None, Refused(history)
     for candidate in Improvement(history).ranked():
         if (failed := second_launch.once_failed(history, candidate)) is not None:
             return failed
+        if refused.again(candidate):
+            continue
+        num_refusals = len(history.refusals)
         work = history.admit(candidate, Kind.SEARCH, "expected to improve", base=history.incumbent)
-        if work is not None and work.resolved == candidate:
+        if work is None:
+            refused.note(candidate, num_refusals)
+        elif work.resolved == candidate:
             return work
         replaced = replaced or work  # something else would run: it is worth what that is worth, not what was asked for
     return replaced
@@ -87,7 +95,8 @@ class Improvement:
 
     def expectations(self) -> dict[str, tuple[float, float]]:
         """Return key → mean and standard deviation of the logarithm of what each measured assignment is worth."""
-        keys = [assignment_key(row.assignment) for row in self._rows]
+        points = points_of(self.history)
+        keys = [points.of(row.assignment).key for row in self._rows]
         rows = zip(keys, self._expected_rows.mean, self._expected_rows.sd, strict=True)
         return {key: (float(mean), float(sd)) for key, mean, sd in rows if key in self.history.measured}
 
@@ -106,18 +115,18 @@ class Improvement:
         A value that gives other parameters a meaning (a way to draft and its length) comes with each of theirs as well:
         whether it is worth anything may hang on them.
         """
-        return kept(self.history, "single changes", f"{start} {self._replaced}", lambda: self._changed(start))
+        return kept(self.history, f"single changes {self._replaced}", str(start), lambda: self._changed(start))
 
     def _changed(self, start: Assignment) -> dict[str, Assignment]:
-        space, found = self.history.space, {}
+        space, points, found = self.history.space, points_of(self.history), {}
         for name in space.parameters:
             hanging = self._hanging.get(name, ())
             for change in space.single_changes(start, (name,)):
                 point = self._as_it_runs(change)
-                found[assignment_key(point)] = point
+                found[points.of(point).key] = point
                 gained = tuple(other for other in hanging if self._gains(point, start, other))
                 further = map(self._as_it_runs, space.single_changes(point, gained))
-                found |= {assignment_key(each): each for each in further}
+                found |= {points.of(each).key: each for each in further}
         return found
 
     def _gains(self, point: Assignment, start: Assignment, name: str) -> bool:
@@ -135,9 +144,9 @@ class Improvement:
         return found
 
     @cached_property
-    def _replaced(self) -> list[tuple[str, Scalar, Scalar]]:
-        """What the engine was seen to replace, and by what."""
-        return [(*asked, proof.effective) for asked, proof in self.history.silent_rewrites.items()]
+    def _replaced(self) -> str:
+        """What the engine was seen to replace, and by what, in words."""
+        return str([(*asked, proof.effective) for asked, proof in self.history.silent_rewrites.items()])
 
     def _as_it_runs(self, candidate: Assignment) -> Assignment:
         """Return a candidate without what the engine was seen to replace: a value that does nothing is no new value."""
@@ -181,26 +190,40 @@ class Improvement:
 
     @cached_property
     def _communication(self) -> Communication:
-        return Communication(self.history)
+        return communication_of(self.history)
 
     @cached_property
     def _drafting(self) -> Drafting:
-        return Drafting(self.history, self._communication)
+        make = partial(Drafting, self.history, self._communication)
+        return of_closed(self.history, "drafting", make)
 
     def _known(self, points: Sequence[Assignment]) -> list[Beforehand]:
-        return together(self._communication.effects(points), self._drafting.effects(points))
+        """Return what is known of some assignments before they are launched."""
+        known, names = self._known_already, tuple(self.history.space.parameters)
+        keys = [tuple([point[name] for name in names]) for point in points]  # of a parameter, no two values are equal
+        if missing := {key: point for key, point in zip(keys, points, strict=True) if key not in known}:
+            asked = list(missing.values())
+            found = together(self._communication.effects(asked), self._drafting.effects(asked))
+            known.update(zip(missing, found, strict=True))
+        return [known[key] for key in keys]
+
+    @cached_property
+    def _known_already(self) -> dict[tuple[Scalar, ...], Beforehand]:
+        return of_closed(self.history, "known beforehand", dict)
 
     @cached_property
     def _surrogate(self) -> Surrogate:
         """The process; launches in flight count as measured as expected, so that nobody proposes their neighbours."""
         space, effects = self.history.space, self._effects
-        measured = Surrogate(space, effects, self._rows, self.history.spread)
+        tables = self.history.memo.derived("tables", (space, str(effects)), partial(tables_of, space, effects))
+        fit = partial(Surrogate, space, effects, self._rows, self.history.spread, tables)
+        measured = of_closed(self.history, "fitted to what was measured", fit)
         if not self._in_flight:
             return measured
         known = self._known(self._in_flight)
         expected = measured.expect(self._in_flight, known).mean
         rows = (Seen(*row) for row in zip(self._in_flight, map(math.exp, expected), repeat(1), known, strict=False))
-        return Surrogate(space, effects, [*self._rows, *rows], measured.belief)
+        return Surrogate(space, effects, [*self._rows, *rows], measured.belief, tables)
 
     @property
     def _in_flight(self) -> list[Assignment]:
@@ -227,6 +250,9 @@ class Improvement:
 
     @cached_property
     def _rows(self) -> list[Seen]:
+        return of_closed(self.history, "rows", self._rows_shown)
+
+    def _rows_shown(self) -> list[Seen]:
         """What the process is fitted to: of a long study the best and the latest, so that it does not grow."""
         history, keys = self.history, list(self.history.measured)
         if len(keys) > BEST_ROWS + LATEST_ROWS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from runners import Resolution
-from search_spaces import Assignment, Scalar
+from search_spaces import Assignment, Scalar, assignment_key
 
 if TYPE_CHECKING:
     from agent.propose.history import History
@@ -25,6 +25,8 @@ class Prepared:
     resolution: Resolution
     why_not: str | None
     """Why the engine or the space refuses it."""
+    key: str
+    """Of what is requested."""
 
 
 def prepared(history: History, candidate: Mapping[str, Scalar]) -> Prepared:
@@ -34,8 +36,7 @@ def prepared(history: History, candidate: Mapping[str, Scalar]) -> Prepared:
 
 def kept(history: History, name: str, key: str, make: Callable[[], R]) -> R:
     """Return what is made of a candidate by the space, the node and the engine alone; made once for each key."""
-    facts = history.memo.derived("facts", (history.facts,), lambda: str(history.facts))
-    of = (history.runner, history.space, history.settings.engine, facts)
+    of = (history.runner, history.space, history.settings.engine, facts_of(history))
     found: dict[str, R] = history.memo.derived(name, of, dict)
     if key not in found:
         if len(found) >= MOST_KEPT:
@@ -44,8 +45,13 @@ def kept(history: History, name: str, key: str, make: Callable[[], R]) -> R:
     return found[key]
 
 
+def facts_of(history: History) -> str:
+    """Return the facts of the node as text: equal ones need not be the same object."""
+    return history.memo.derived("facts", (history.facts,), lambda: str(history.facts))
+
+
 def _prepared(history: History, candidate: Mapping[str, Scalar]) -> Prepared:
     requested = history.space.normalise(candidate, history.facts)
     resolution = history.runner.resolve(requested, history.settings.engine, history.facts)
     why_not = resolution.error or history.space.violation(requested, history.facts)
-    return Prepared(requested, resolution, why_not)
+    return Prepared(requested, resolution, why_not, assignment_key(requested))

@@ -13,10 +13,12 @@ from agent.propose import sums
 from agent.propose.causes import Causes
 from agent.propose.history import History
 from runners import Rung
-from search_spaces import Assignment, Conjunction, matches_all
+from search_spaces import Assignment, Conjunction, Scalar, matches_all
 
 NEW_VALUE_FAILS, NEW_PAIR_FAILS = 0.15, 0.01
 """How likely a value, or two values together, that never were seen to work make a launch fail."""
+MOST_KEPT = 2**15
+"""Assignments of which it is kept what of them is new: a cache, and all are forgotten where there are more."""
 
 _Value = tuple[str, str]
 
@@ -29,11 +31,18 @@ class Risk:
 
     def chance(self, point: Assignment) -> float:
         """Return how likely a launch of the point works."""
-        values = [(name, repr(value)) for name, value in point.items()]
-        new_values = sum(value not in self._known_values for value in values)
-        new_pairs = sum(pair not in self._known_pairs for pair in combinations(values, 2))
+        new_values, new_pairs = self._novelty(point)
         chance = self.chance_beside(point)
         return chance * (1 - NEW_VALUE_FAILS) ** new_values * (1 - NEW_PAIR_FAILS) ** new_pairs
+
+    def _novelty(self, point: Assignment) -> tuple[int, int]:
+        """Return how many values, and pairs of values, of a point never served: the same until more serve."""
+        key = tuple(point.items())
+        if key not in self._novel:
+            values = [(name, repr(value)) for name, value in point.items()]
+            new_values = sum(value not in self._known_values for value in values)
+            self._novel[key] = new_values, sum(pair not in self._known_pairs for pair in combinations(values, 2))
+        return self._novel[key]
 
     def fails_at(self, rung: Rung, point: Assignment) -> float:
         """Return how likely a launch fails by what a rung can show, given what worked there or above it."""
@@ -74,6 +83,14 @@ class Risk:
             )
             for suspicion in self.history.atlas.suspicions
         ]
+
+    @cached_property
+    def _novel(self) -> dict[tuple[tuple[str, Scalar], ...], tuple[int, int]]:
+        of = (self.history.space, len(self._known_values), len(self._known_pairs))  # both only grow
+        found: dict[tuple[tuple[str, Scalar], ...], tuple[int, int]] = self.history.memo.derived("novelty", of, dict)
+        if len(found) > MOST_KEPT:
+            found.clear()
+        return found
 
     @cached_property
     def _known_values(self) -> set[_Value]:

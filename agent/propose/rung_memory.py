@@ -57,12 +57,16 @@ class RungMemory:
         """Return whether anything passed at a rung."""
         return rung in self._trusted
 
-    def resolved(self, requested: Mapping[str, Scalar]) -> tuple[Assignment, tuple[Rewrite, ...]] | None:
+    def resolved(self, requested: Mapping[str, Scalar], key: str = "") -> tuple[Assignment, tuple[Rewrite, ...]] | None:
         """Return what the engine makes of an assignment, and what it replaces; None where it was not asked.
 
         Of assignments that the engine resolves to the very same, all stand for the one that was asked first.
+
+        Args:
+            requested: The assignment.
+            key: Its key, where it is at hand.
         """
-        trial = self._resolved.get(assignment_key(requested)) if self._resolved else None
+        trial = self._resolved.get(key or assignment_key(requested)) if self._resolved else None
         if trial is None:
             return None
         first = self._first.get(_fingerprint(trial), trial)
@@ -72,6 +76,10 @@ class RungMemory:
         why = f"the engine resolves it to the same as {trial_label(first)}"
         names = changed_parameters(asked, ran)
         return ran, tuple(Rewrite(parameter=n, requested=asked[n], resolved=ran[n], why=why) for n in names)
+
+    def is_resolved(self, key: str) -> bool:
+        """Return whether the engine was asked what it makes of an assignment, given by its key."""
+        return key in self._resolved
 
     def _is_believed(self, trial: Trial) -> bool:
         failure = trial.outcome.failure if trial.outcome else None

@@ -12,11 +12,13 @@ from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
 from agent.outcome import Failure
 from agent.propose import prices, sums, tallies
+from agent.propose.closed import of_closed
 from agent.propose.history import ATTEMPTS, History
+from agent.propose.points import points_of
 from agent.reasons import TWICE, Policy
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
-from search_spaces import Assignment, assignment_key, matches_all
+from search_spaces import Assignment, matches_all
 
 BY_CHANCE = frozenset({Policy.RETRY_ONCE, Policy.RECORD_ONLY})
 """Of those that ask for a second launch, what may have died of something outside of the engine, which may be over."""
@@ -52,20 +54,30 @@ def open_failures(history: History) -> dict[str, Trial]:
 def _open_failures(history: History) -> dict[str, Trial]:
     if sums.num_confirmations(history) >= LARGEST_SHARE * history.budget:
         return {}
-    return {trial.work.key: trial for trial in _unsettled(history) if _may_run_again(history, trial)}
+    found = of_closed(history, "may repeat", lambda: _all_open(history))
+    return {trial.work.key: trial for trial, work in found if _is_unused(history, work)}
+
+
+def _all_open(history: History) -> list[tuple[Trial, Work]]:
+    """Return the launches that failed by something that may not repeat, each with its second launch."""
+    return [(trial, _again(trial)) for trial in _unsettled(history) if _is_open(history, trial)]
 
 
 def _unsettled(history: History) -> list[Trial]:
     """Return the failed launches that no more than a suspicion speaks of: of a long study, few."""
-    rows = list(sums.failed_once(history).items())
-    for labels in _settled(history):
-        rows = [row for row in rows if row[0] not in labels]
-    return [trial for _, trial in rows]
+    return of_closed(history, "unsettled", lambda: _all_unsettled(history))
+
+
+def _all_unsettled(history: History) -> list[Trial]:
+    settled = _settled(history)
+    known = history.memo.derived("settled by any", settled, lambda: frozenset().union(*settled))
+    return [trial for label, trial in sums.failed_once(history).items() if label not in known]
 
 
 def once_failed(history: History, point: Assignment) -> Work | None:
     """Return the second launch of a point that failed once, or None where it did not."""
-    trial = open_failures(history).get(assignment_key(point))
+    failures = open_failures(history)
+    trial = failures.get(points_of(history).of(point).key) if failures else None
     return None if trial is None else _again(trial)
 
 
@@ -108,9 +120,11 @@ def _first(history: History, trials: Iterable[Trial]) -> Work | None:
 
 
 def _may_run_again(history: History, trial: Trial) -> bool:
-    if not _is_open(history, trial):
-        return False
-    work = _again(trial)
+    return _is_open(history, trial) and _is_unused(history, _again(trial))
+
+
+def _is_unused(history: History, work: Work) -> bool:
+    """Return whether a second launch was not made yet and is not being made."""
     known = (history.probed,) if work.rung is Rung.PROBE else (history.identities, history.checked)
     is_open = not any(work.identity in each for each in known) and not history.in_flight.holds(work)
     return is_open and history.interruptions[work.identity] < ATTEMPTS

@@ -98,6 +98,11 @@ class Effects:
         return {**self.open, **self.settled, **self.kept}
 
 
+def tables_of(space: SearchSpace, effects: Effects) -> tuple[Values, ...]:
+    """Return the features of the values of a space: of open effects, of settled ones, of those that are kept."""
+    return tuple(Values(space, sizes) for sizes in (effects.open, effects.settled, effects.kept))
+
+
 @dataclass(frozen=True, slots=True)
 class _Covariance:
     """Covariance of the process between the points of two tables."""
@@ -120,6 +125,7 @@ class Surrogate:
         noise: Standard deviation of a single figure, as a share of it, where it is known and the effects are as
             expected. Or what repeats say of it: the noise and the size of the effects are then learned from all rows.
             Or what was learned of both from other rows.
+        tables: The features of these effects (`tables_of`), where they are at hand.
     """
 
     def __init__(
@@ -128,9 +134,10 @@ class Surrogate:
         effects: Effects,
         rows: Sequence[Seen],
         noise: float | Spread | Belief,
+        tables: Sequence[Values] = (),
     ) -> None:
         self._effects, self._rows, self._noise = effects.all, rows, noise
-        self._tables = tuple(Values(space, sizes) for sizes in (effects.open, effects.settled, effects.kept))
+        self._tables = tables or tables_of(space, effects)
         self._learns = not isinstance(noise, float)
 
     def expect(self, points: Sequence[Assignment], known: Sequence[Beforehand] = ()) -> Expected:

@@ -26,6 +26,11 @@ def _folded(history: History, name: str, start: Callable[[], Any], add: Callable
     return [history.memo.fold(f"{name} {part}", getattr(history, part), start, add) for part in PARTS]
 
 
+def num_launches(history: History) -> int:
+    """Return how many launches at the top rung count, with those in flight."""
+    return int(history.memo.fold("num launches", history.trials, Counter, _add_launch)[True])
+
+
 def open_trials(history: History) -> list[list[Trial]]:
     """Return what runs now: launches, probes, checks."""
     return _folded(history, "open", list, _add_open)
@@ -137,6 +142,10 @@ def first_that_works(history: History) -> Trial | None:
 def _add_open(found: list[Trial], trial: Trial) -> None:
     if not trial.is_closed:
         found.append(trial)
+
+
+def _add_launch(found: Counter[bool], trial: Trial) -> None:
+    found[_runs_or_counts(trial)] += 1
 
 
 def _runs_or_counts(trial: Trial) -> bool:

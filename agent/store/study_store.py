@@ -61,6 +61,7 @@ class StudyStore:
             ) from error
         self._distributions = distributions_of(self._created.space)
         self._trials: dict[str, dict[int, Trial]] = {study: {} for study in self._ids}
+        self._lists: dict[str, tuple[Trial, ...]] = {}
         self._trial_ids: dict[tuple[str, int], int] = {}
         self._verdicts = self.verdicts()
         self.version = 0
@@ -121,11 +122,17 @@ class StudyStore:
 
     def trials(self) -> tuple[Trial, ...]:
         """Return the trials of the study (launches at the top rung), by number."""
-        return tuple(self._trials[self.name].values())
+        return self._listed(self.name)
 
     def probes(self) -> tuple[Trial, ...]:
         """Return the trials of the companion study, by number."""
-        return tuple(self._trials[self.name + PROBES].values())
+        return self._listed(self.name + PROBES)
+
+    def _listed(self, study: str) -> tuple[Trial, ...]:
+        """Return the trials of the study or of its companion: the same object as long as none of them changes."""
+        if study not in self._lists:
+            self._lists[study] = tuple(self._trials[study].values())
+        return self._lists[study]
 
     def trials_of(self, epoch: int = -1) -> tuple[Trial, ...]:
         """Return the trials of one epoch, by default the latest."""
@@ -250,7 +257,7 @@ class StudyStore:
 
     def _number_of(self, trial_id: int, study: str) -> int:
         """Return a new trial's number: nearly always the next one, which one small query confirms."""
-        expected = max(self._trials[study], default=-1) + 1
+        expected = next(reversed(self._trials[study]), -1) + 1  # the one stored last
         try:
             if self._storage.get_trial_id_from_study_id_trial_number(self._ids[study], expected) == trial_id:
                 return expected
@@ -273,6 +280,7 @@ class StudyStore:
 
     def _remember(self, trial: Trial) -> Trial:
         kept = self._trials[trial.study][trial.number] = compact(trial, as_it_is={"facts"})
+        self._lists.pop(trial.study, None)
         self.version += 1
         return kept
 

@@ -11,17 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.deadends import kept, turns
+from agent.deadends import chance, kept, turns
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter, chart
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.observation import observation_of
 from agent.deadends.turns import MOST_ALIKE, Turns, look_of
 from agent.outcome import Outcome, OutcomeKind
+from agent.propose.history import History
+from agent.propose.order import Proposal
 from agent.reasons import Reason
 from agent.store.trial import Kind, Trial
 from runners import Phase, Rung
 from search_spaces import Assignment, SearchSpace
+from search_spaces.node_generator import generate
+from tests.support.modelled_study import ModelledStudy
 from tests.support.planted import FACTS, Planted, small_space
 from tests.support.strategies import assignments, numbered, spaces
 
@@ -72,6 +76,20 @@ def test_lessons_that_are_kept_are_those_that_would_be_learned_anew(drawn: tuple
     for end in range(1, len(trials) + 1):
         launches, probes = split(trials[:end])
         assert charter.chart(launches, probes) == chart(launches, probes, space, FACTS)
+
+
+@settings(max_examples=300)
+@given(rows())
+def test_where_chance_is_certain_the_map_is_the_one_that_would_be_drawn_anew(
+    drawn: tuple[SearchSpace, list[Row]],
+) -> None:
+    """Of what is nearly certain only one place is looked at again; here little is enough to be certain."""
+    space, trials = drawn[0], numbered(drawn[1])
+    charter = Charter(space, FACTS)
+    with mock.patch.multiple(chance, MANY=0, MOST_ODDS=0.5):
+        for end in range(1, len(trials) + 1):
+            launches, probes = split(trials[:end])
+            assert charter.chart(launches, probes) == chart(launches, probes, space, FACTS)
 
 
 @pytest.mark.usefixtures("weighed")
@@ -140,3 +158,14 @@ def test_so_many_of_a_look_have_their_turn_and_no_more_than_as_many_again(
         assert min(number, most) <= turns_of[look] <= min(number, 2 * most)
     for failed in (each for each in failures_of_one if each not in weighed):
         assert taking.cause_of(failed) == groups[failed.index] or turns_of[look_of(failed)] == 2 * most
+
+
+@pytest.mark.parametrize("node", [102, 109])
+def test_the_map_of_a_search_is_the_one_that_would_be_drawn_anew(node: int) -> None:
+    """With failures that come and go, and what may belong to their causes."""
+
+    def look(history: History, proposal: Proposal) -> None:
+        probes = (*history.probes, *history.checks)
+        assert history.atlas == chart(history.trials, probes, history.space, history.facts)
+
+    ModelledStudy(node=generate(node), budget=40, slots=2, on_proposal=look).run(steps=40)

@@ -152,7 +152,10 @@ def checked(checks: tuple[Callable[[History], None], ...]) -> Callable[[History,
         for check in checks:
             check(history)
         if proposal is not None:
-            assert propose(replace(history, memo=Memo()), Sampler(history.space)) == proposal
+            kept = replace(history, refusals=[], ruled_out=Counter())
+            fresh = replace(kept, memo=Memo(), refusals=[], ruled_out=Counter())
+            assert [propose(each, Sampler(history.space)) for each in (kept, fresh)] == [proposal, proposal]
+            assert (kept.refusals, kept.ruled_out) == (fresh.refusals, fresh.ruled_out)
 
     return look
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
+from agent.deadends import chance
 from agent.deadends.atlas import Atlas
 from agent.deadends.chance import parts_of
-from agent.deadends.charter import chart
+from agent.deadends.charter import Charter, chart
 from agent.deadends.dead_end import DeadEndState
 from agent.outcome import Outcome, OutcomeKind
 from agent.reasons import Reason
@@ -89,23 +92,45 @@ def test_the_parts_of_a_place_that_comes_and_goes_are_no_dead_ends() -> None:
     assert charted([*ELSEWHERE, *rows]).confirmed == ()
 
 
+NEVER_PASSED = [
+    ("d", draft, graph, expert)
+    for draft, graph, expert in (
+        (0, 0, False),
+        (1, 1, True),
+        (2, 2, False),
+        (3, 4, True),
+        (0, 8, True),
+        (1, 4, False),
+        (2, 8, False),
+        (3, 2, True),
+    )
+]
+
+
 def test_a_single_value_that_never_passed_is_believed_although_such_failures_come_and_go_elsewhere() -> None:
     """Chance at its rate would not have hit every launch of it."""
     again = [row(outcome, "a", 3, 0, True) for outcome in (failed(), PASSED)]
-    never = [
-        row(failed(), "d", draft, graph, expert)
-        for draft, graph, expert in (
-            (0, 0, False),
-            (1, 1, True),
-            (2, 2, False),
-            (3, 4, True),
-            (0, 8, True),
-            (1, 4, False),
-            (2, 8, False),
-            (3, 2, True),
-        )
-    ]
+    never = [row(failed(), *point) for point in NEVER_PASSED]
     assert [str(found) for found in charted([*ELSEWHERE, *again, *never]).confirmed] == ["backend = d"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "launches", "state"),
+    [
+        (Reason.ASSERTION, 6, DeadEndState.CONFIRMED),
+        (Reason.KERNEL_ERROR, 7, DeadEndState.SUSPECTED),
+        (Reason.KERNEL_ERROR, 8, DeadEndState.CONFIRMED),
+        (Reason.SERVER_HANG, 7, DeadEndState.SUSPECTED),
+        (Reason.SERVER_HANG, 8, DeadEndState.CONFIRMED),
+    ],
+)
+def test_kernel_errors_are_believed_after_as_many_failures_as_hangs(
+    reason: Reason, launches: int, state: DeadEndState
+) -> None:
+    """A race in a kernel comes and goes, an assertion hardly does."""
+    rows = [row(failed(reason), *point) for point in NEVER_PASSED[:launches]]
+    (found,) = charted([*ELSEWHERE, *rows]).dead_ends
+    assert (str(found), found.state) == ("backend = d", state)
 
 
 def test_what_struck_in_an_earlier_phase_has_a_cause_of_its_own() -> None:
@@ -129,3 +154,19 @@ def test_a_whole_assignment_has_few_places_where_chance_may_strike() -> None:
     assert parts_of((1, 2)) == [(), (1,), (2,), (1, 2)]
     many = tuple(range(40))
     assert [len(part) for part in parts_of(many)] == [0] + 40 * [1] + 780 * [2] + [40]
+
+
+def test_what_is_certainly_chance_is_not_weighed_again_for_each_launch_that_passes() -> None:
+    """Passes elsewhere make it a little less certain, and a look at one place says that it still is."""
+    charter = Charter(SPACE, FACTS)
+    passed = [
+        row(PASSED, backend, draft, 0, expert) for backend in "acd" for draft in range(4) for expert in (False, True)
+    ]
+    trials = numbered([row(failed(), "b", 0, 8, False), row(failed(), "c", 3, 4, True), *passed, *passed])
+    with mock.patch.multiple(chance, MANY=0, MOST_ODDS=0.01):
+        before = charter.chart(trials[: 2 + len(passed)], [])
+        assert before.suspicions
+        with mock.patch.object(chance.Chance, "_odds_at", side_effect=AssertionError("weighed again")):
+            after = charter.chart(trials, [])
+        assert after == chart(trials, [], SPACE, FACTS)
+    assert all(each is other for each, other in zip(before.suspicions, after.suspicions, strict=True))

@@ -55,14 +55,14 @@ def backend(value: str) -> Condition:
 
 
 def left(
-    strikes: list[DeadEnd], evidence: Evidence | None = None, failed: Failed | None = None
+    strikes: list[DeadEnd], evidence: Evidence | None = None, failed: Failed | None = None, longer: float = 0.1
 ) -> list[tuple[str, ...]]:
     """Return what stays of `draft = 3` and `draft = 3 ∧ expert = true`, in words."""
     evidence = evidence or Evidence(SPACE, FACTS)
     number = {str(each): each for each in (DRAFT_3, EXPERT)}
     numbers = {name: _number(evidence, each.parameter, each.value) for name, each in number.items()}
     short, long = (numbers[str(DRAFT_3)],), (numbers[str(DRAFT_3)], numbers[str(EXPERT)])
-    found = folded([(0.9, short, 2), (0.1, long, 2)], strikes, evidence, failed)
+    found = folded([(1.0 - longer, short, 2), (longer, long, 2)], strikes, evidence, failed)
     return [tuple(str(evidence.lexicon.condition(each)) for each in conditions) for _, conditions, _ in found]
 
 
@@ -86,6 +86,12 @@ def test_one_dead_end_that_takes_in_the_difference() -> None:
     assert left([]) == BOTH
     assert left([dead(NO_EXPERT)]) == SHORT
     assert left([dead(NO_EXPERT, DRAFT_3)]) == SHORT
+
+
+def test_the_longer_one_stands_for_both_where_it_is_likelier() -> None:
+    """The message names `expert`: nobody can tell, but a cause without it is the less likely one."""
+    assert left([dead(NO_EXPERT)], longer=0.9) == BOTH[1:]
+    assert left([], longer=0.9) == BOTH
 
 
 def test_several_that_take_it_in_together() -> None:
