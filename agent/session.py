@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent.algebra_threads import one_algebra_thread
 from agent.campaign import Campaign
 from agent.cluster_study import fleet_of
 from agent.epochs import begin_epoch
@@ -140,7 +141,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
             worker = MirrorWorker(lambda: mirror, snapshot_of(store, campaign.history(), "running"), warn=console.print)
             view = LiveView(console, campaign.history(), store.name)
             campaign.observers = (view, _MirrorObserver(worker))
-            with view.shown():
+            with view.shown(), one_algebra_thread():
                 stop = campaign.run()
         history = campaign.history()
         status: StudyStatus = "interrupted" if stop.resumable else "finished"
