@@ -103,6 +103,7 @@ def test_more_ranks_than_the_cluster_has_is_said_at_once(pool: RayPool) -> None:
         pool.require(EngineSettings(engine=SYNTHETIC, num_ranks=64, device="cpu"))
 
 
+@pytest.mark.slow  # Ray itself takes twenty seconds to give up
 @pytest.mark.parametrize(
     "variables",
     [{"RAY_AUTH_TOKEN": "0" * 64}, {"RAY_AUTH_MODE": "disabled"}],

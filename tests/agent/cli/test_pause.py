@@ -27,6 +27,7 @@ def running(tmp_path: Path) -> Iterator[Search]:
     search.process.communicate()
 
 
+@pytest.mark.slow
 def test_a_paused_search_finishes_what_runs_and_goes_on_later(running: Search) -> None:
     said = agent("pause", home=running.home)
     assert said.returncode == 0, said.stderr
