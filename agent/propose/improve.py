@@ -21,8 +21,8 @@ from agent.propose.communication import Communication, communication_of
 from agent.propose.drafting import Drafting
 from agent.propose.gradient import gains
 from agent.propose.history import History
-from agent.propose.points import points_of
-from agent.propose.prepared import kept
+from agent.propose.points import points_of, values_of
+from agent.propose.prepared import kept, replaced_values
 from agent.propose.refused import Refused
 from agent.propose.risk import Risk
 from agent.propose.surrogate import Beforehand, Effects, Expected, Seen, Surrogate, tables_of, together
@@ -145,8 +145,7 @@ class Improvement:
 
     @cached_property
     def _replaced(self) -> str:
-        """What the engine was seen to replace, and by what, in words."""
-        return str([(*asked, proof.effective) for asked, proof in self.history.silent_rewrites.items()])
+        return replaced_values(self.history)
 
     def _as_it_runs(self, candidate: Assignment) -> Assignment:
         """Return a candidate without what the engine was seen to replace: a value that does nothing is no new value."""
@@ -200,7 +199,7 @@ class Improvement:
     def _known(self, points: Sequence[Assignment]) -> list[Beforehand]:
         """Return what is known of some assignments before they are launched."""
         known, names = self._known_already, tuple(self.history.space.parameters)
-        keys = [tuple([point[name] for name in names]) for point in points]  # of a parameter, no two values are equal
+        keys = [values_of(point, names) for point in points]
         if missing := {key: point for key, point in zip(keys, points, strict=True) if key not in known}:
             asked = list(missing.values())
             found = together(self._communication.effects(asked), self._drafting.effects(asked))

@@ -39,7 +39,7 @@ class Points:
 
     def of(self, assignment: Assignment) -> Point:
         """Return what the space says of an assignment."""
-        key = tuple([assignment[name] for name in self._names])  # no two values of a parameter are equal
+        key = values_of(assignment, self._names)
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= MOST_KEPT:
@@ -59,6 +59,11 @@ class Points:
         active = (name for name in names if parameters[name].is_active(assignment, self._facts))
         value = next((assignment[name] for name in active), None)
         return value if isinstance(value, int) else None
+
+
+def values_of(assignment: Assignment, names: Sequence[str]) -> tuple[Scalar, ...]:
+    """Return the values of these parameters, by which assignments are told apart: no two of a parameter are equal."""
+    return tuple([assignment[name] for name in names])
 
 
 def points_of(history: History) -> Points:

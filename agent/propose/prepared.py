@@ -50,6 +50,11 @@ def facts_of(history: History) -> str:
     return history.memo.derived("facts", (history.facts,), lambda: str(history.facts))
 
 
+def replaced_values(history: History) -> str:
+    """Return what the engine was seen to replace, and by what, in words."""
+    return str([(*asked, proof.effective) for asked, proof in history.silent_rewrites.items()])
+
+
 def _prepared(history: History, candidate: Mapping[str, Scalar]) -> Prepared:
     requested = history.space.normalise(candidate, history.facts)
     resolution = history.runner.resolve(requested, history.settings.engine, history.facts)

@@ -6,7 +6,8 @@ from functools import cached_property
 
 from agent.propose.admission import MOST_KEPT, Refusal, barriers, still_locked
 from agent.propose.history import History
-from agent.propose.prepared import facts_of, prepared
+from agent.propose.points import values_of
+from agent.propose.prepared import facts_of, prepared, replaced_values
 from search_spaces import Assignment, Scalar
 
 Known = dict[tuple[Scalar, ...], tuple[str, Refusal]]
@@ -40,7 +41,7 @@ class Refused:
             self._known[self._key(candidate)] = asked, why[0]
 
     def _key(self, candidate: Assignment) -> tuple[Scalar, ...]:
-        return tuple([candidate[name] for name in self._names])  # of a parameter, no two values are equal
+        return values_of(candidate, self._names)
 
     @cached_property
     def _confirmed(self) -> frozenset[str]:
@@ -49,9 +50,8 @@ class Refused:
     @cached_property
     def _known(self) -> Known:
         history = self._history
-        replaced = str([(*asked, proof.effective) for asked, proof in history.silent_rewrites.items()])
         locked = str(sorted(still_locked(history)))
-        of = (history.runner, history.space, facts_of(history), barriers(history), replaced, locked)
+        of = (history.runner, history.space, facts_of(history), barriers(history), replaced_values(history), locked)
         found: Known = history.memo.derived("refused", of, dict)
         if len(found) >= MOST_KEPT:
             found.clear()
