@@ -206,10 +206,11 @@ def _weight(failed: Failed, evidence: Evidence, conditions: tuple[int, ...]) -> 
         weight *= evidence.lexicon.weight(number)
     if not failed.blames:
         return weight
-    return weight * _blame_factor(failed.blames, set(map(evidence.lexicon.parameter, conditions)))
+    return weight * blame_factor(failed.blames, set(map(evidence.lexicon.parameter, conditions)))
 
 
-def _blame_factor(blames: frozenset[str], names: set[str]) -> float:
+def blame_factor(blames: frozenset[str], names: set[str]) -> float:
+    """Return what a message's blames make of a cause over these parameters."""
     if names == blames:
         return BLAMED_EXACTLY
     if names > blames:
