@@ -18,7 +18,7 @@ from agent.deadends.likelihood import SOMEWHERE_RATE, Group, log_likelihood
 from agent.deadends.prior import OTHER_CAUSE, size_prior
 from search_spaces import Condition, Scalar
 
-MOST_LACKING = 0.002
+MOST_LACKING = 0.0005
 """How likely a longer cause with chance beside it is, compared with a cause, up to which this one is believed."""
 BEYOND_LARGEST = 0.1
 """How likely a cause has one condition more than those that are looked for: it may as well be another one of theirs."""

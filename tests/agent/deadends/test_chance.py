@@ -105,6 +105,7 @@ NEVER_PASSED = [
         (3, 2, True),
         (3, 0, True),
         (1, 0, True),
+        (2, 0, False),
     )
 ]
 
