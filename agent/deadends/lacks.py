@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from agent.deadends.chance import NAMES_ITS_CAUSE, Chance
 from agent.deadends.explain import blame_factor
 from agent.deadends.likelihood import SOMEWHERE_RATE, Group, log_likelihood
-from agent.deadends.prior import OTHER_CAUSE, size_prior
+from agent.deadends.prior import LARGEST, OTHER_CAUSE, size_prior
 from search_spaces import Condition, Scalar
 
 MOST_LACKING = 0.0005
@@ -92,7 +93,7 @@ class _Lacking:
         for number, satisfying in seen.satisfying.items():
             without = bits & ~satisfying
             if without and bits != without and lexicon.parameter(number) not in names:
-                log = self._log_longer(cause, number, bits & satisfying, without) - math.log(MOST_LACKING)
+                log = self._log_with(cause, number, bits & satisfying, without) - math.log(MOST_LACKING)
                 terms = [(at, log + by, more) for at, by, more in self._made(without, places)]
                 if terms and _log_sum([by for _, by, _ in terms]) > 0.0:
                     terms.sort(key=lambda term: (-term[1], term[0]))
@@ -100,20 +101,29 @@ class _Lacking:
                     found.append(Lack(lexicon.condition(number), where))
         return sorted(found, key=lambda each: (-each.excess, str(each.condition)))
 
-    def _log_longer(self, cause: tuple[int, ...], number: int, inside: int, without: int) -> float:
-        """Return how likely a cause has one condition more, by its form and by what the messages name."""
+    def _log_with(self, cause: tuple[int, ...], number: int, inside: int, without: int) -> float:
+        """Return how likely a condition belongs to the cause, by its form and by what the messages name (logarithm)."""
         seen, lexicon = self.chance.evidence.reasons[self.chance.failed.failure.reason], self.chance.evidence.lexicon
-        names, blaming = (
-            set(map(lexicon.parameter, cause)),
-            {each: those for each, those in seen.blaming.items() if each},
-        )
+        names = set(map(lexicon.parameter, cause))
+        blaming = {each: those for each, those in seen.blaming.items() if each and those & inside}
         further = {*names, lexicon.parameter(number)}
-        blames = [each for each, those in blaming.items() if those & inside]
-        blamed = [blame_factor(each, further) / blame_factor(each, names) for each in blames]
-        size = size_prior((*cause, number)) / size_prior(cause)
-        likely = (size if size < 1.0 else BEYOND_LARGEST) * lexicon.weight(number) * max(blamed, default=1.0)
-        naming = sum((blaming[each] & without).bit_count() for each in blames)
-        return math.log(likely) + naming * math.log(NAMES_ITS_CAUSE)
+        blamed = max((blame_factor(each, further) / blame_factor(each, names) for each in blaming), default=1.0)
+        naming = sum((those & without).bit_count() for those in blaming.values())
+        return math.log(self._form(cause, number) * blamed) + naming * math.log(NAMES_ITS_CAUSE)
+
+    def _form(self, cause: tuple[int, ...], number: int) -> float:
+        """Return how likely the form of a cause with a condition more is, or with it in the place of some others."""
+        failed, lexicon = self.chance.failed, self.chance.evidence.lexicon
+        longer = size_prior((*cause, number)) / size_prior(cause) if len(cause) < LARGEST else BEYOND_LARGEST
+        found = [longer * lexicon.weight(number)]
+        for size in range(len(cause)) if len(cause) <= LARGEST else ():
+            for part in combinations(cause, size):
+                if not self.chance.evidence.against((*part, number), failed.place, failed.failure.reason):
+                    found.append(self._prior((*part, number)) / self._prior(cause))
+        return max(found)
+
+    def _prior(self, conditions: tuple[int, ...]) -> float:
+        return size_prior(conditions) * math.prod(map(self.chance.evidence.lexicon.weight, conditions))
 
     def _places(self) -> list[tuple[int, int, int, int, float]]:
         """Return where chance may strike: the condition, bits of the failures with it, how many of these are others,
