@@ -16,16 +16,15 @@ LEAST_OFTEN, MOST_OFTEN = 0.3, 0.5
 def generate_with(seed: int, number: int) -> NodeModel:
     """Return the generated node of a seed with further flaky failures.
 
-    Each of them says what a planted failure says, if possible one whose reason comes and goes, and strikes at one value
-    of one parameter.
+    Each of them says what a planted failure says whose reason comes and goes, and strikes at one value of one parameter.
+    None where the node has no such failure.
     """
     data, rng = node_data(seed), random.Random(f"look-alikes/{seed}")
     planted = data["failures"]
     assert isinstance(planted, list)
-    certain = [each for each in planted if "probability" not in each]
-    models = [each for each in certain if each["reason"] in FLAKY] or certain
+    models = [each for each in planted if "probability" not in each and each["reason"] in FLAKY]
     parameters = node_of(data).space.parameters
-    for index in range(number):
+    for index in range(number if models else 0):
         model, name = rng.choice(models), rng.choice(list(parameters))
         planted.append(
             {
