@@ -16,7 +16,7 @@ LEAST_OFTEN, MOST_OFTEN = 0.3, 0.5
 def generate_with(seed: int, number: int) -> NodeModel:
     """Return the generated node of a seed with further flaky failures.
 
-    Each of them says what a planted failure says whose reason comes and goes, and strikes at one value of one parameter.
+    Each of them says what a planted failure says whose reason comes and goes, and strikes at one value of a parameter.
     None where the node has no such failure.
     """
     data, rng = node_data(seed), random.Random(f"look-alikes/{seed}")
