@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from agent.deadends.chance import NAMES_ITS_CAUSE, Chance
+from agent.deadends.dead_end import DeadEnd
 from agent.deadends.explain import blame_factor
 from agent.deadends.likelihood import SOMEWHERE_RATE, Group, log_likelihood
 from agent.deadends.prior import LARGEST, OTHER_CAUSE, size_prior
+from agent.deadends.strikes import is_dead_without
 from search_spaces import Condition, Scalar
 
 MOST_LACKING = 0.0005
@@ -60,21 +62,31 @@ def worth_beside(lacks: Sequence[Lack], point: Mapping[str, Scalar]) -> float:
     return max([0.0, *before]) - max([0.0, *after])
 
 
-def is_excluded(chance: Chance, cause: tuple[int, ...], covered: int, others: Sequence[Group]) -> bool:
-    """Return whether a cause may be believed beside chance, for all of its failures and for some of them.
+def is_excluded(
+    chance: Chance, strikes: Sequence[DeadEnd] | None, cause: tuple[int, ...], covered: int, others: Sequence[Group]
+) -> bool:
+    """Return whether chance made neither all failures of a cause nor those that alone keep it short: as `lacks_of`."""
+    return chance.is_excluded(cause, covered, others) and not lacks_of(chance, strikes, cause, covered, others)
+
+
+def lacks_of(
+    chance: Chance, strikes: Sequence[DeadEnd] | None, cause: tuple[int, ...], covered: int, others: Sequence[Group]
+) -> list[Lack]:
+    """Return what a cause may lack, likeliest first: not that without which all is dead anyway.
 
     Args:
         chance: Weighs chance against the cause.
+        strikes: Confirmed dead ends; None: none are known.
         cause: Conditions that no pass satisfies, as the lexicon numbers them.
         covered: Bits of the failures that look the same and that the cause explains.
         others: Those that neither it nor any confirmed dead end explains.
     """
-    return chance.is_excluded(cause, covered, others) and not lacks_of(chance, cause, covered, others)
-
-
-def lacks_of(chance: Chance, cause: tuple[int, ...], covered: int, others: Sequence[Group]) -> list[Lack]:
-    """Return what a cause may lack, likeliest first; the arguments are those of `is_excluded`."""
-    return _Lacking(chance, sum(group.bits for group in others)).of(cause, covered) if chance.usual else []
+    if not chance.usual:
+        return []
+    found = _Lacking(chance, sum(group.bits for group in others)).of(cause, covered)
+    evidence, rest = chance.evidence, frozenset(cause)
+    alive = [each for number, each in found.items() if not is_dead_without(rest, number, strikes or (), evidence)]
+    return sorted(alive, key=lambda each: (-each.excess, str(each.condition)))
 
 
 @dataclass(frozen=True)
@@ -86,10 +98,10 @@ class _Lacking:
     """Bits of the failures that look the same and that no cause explains."""
     _by_chance: dict[int, list[tuple[int, float, float]]] = field(default_factory=dict)
 
-    def of(self, cause: tuple[int, ...], bits: int) -> list[Lack]:
+    def of(self, cause: tuple[int, ...], bits: int) -> dict[int, Lack]:
         """Return what a cause may lack, where these failures look the same and are explained by it."""
         seen, lexicon = self.chance.evidence.reasons[self.chance.failed.failure.reason], self.chance.evidence.lexicon
-        names, places, found = set(map(lexicon.parameter, cause)), self._places(), []
+        names, places, found = set(map(lexicon.parameter, cause)), self._places(), {}
         for number, satisfying in seen.satisfying.items():
             without = bits & ~satisfying
             if without and bits != without and lexicon.parameter(number) not in names:
@@ -98,8 +110,8 @@ class _Lacking:
                 if terms and _log_sum([by for _, by, _ in terms]) > 0.0:
                     terms.sort(key=lambda term: (-term[1], term[0]))
                     where = tuple((lexicon.condition(at), by, more) for at, by, more in terms)
-                    found.append(Lack(lexicon.condition(number), where))
-        return sorted(found, key=lambda each: (-each.excess, str(each.condition)))
+                    found[number] = Lack(lexicon.condition(number), where)
+        return found
 
     def _log_with(self, cause: tuple[int, ...], number: int, inside: int, without: int) -> float:
         """Return how likely a condition belongs to the cause, by its form and by what the messages name (logarithm)."""

@@ -103,7 +103,7 @@ class Lesson:
             return True
         seen = self.evidence.reasons[self.reason]
         oftens = any(often_of(chance, alike, seen) != found for chance, alike, found in self._oftens.values())
-        return oftens or any(is_excluded(chance, *of) != is_so for chance, of, is_so in self._excluded)
+        return oftens or any(is_excluded(chance, self.strikes, *of) != is_so for chance, of, is_so in self._excluded)
 
     @property
     def learned(self) -> Learned:
@@ -228,7 +228,7 @@ class Lesson:
             return False
         if CHANCE[failed.failure.policy] != 0.0:
             chance, of = self._chance(failed), (best.numbers, *self._seen_of(failed, best, unexplained))
-            self._excluded.append((chance, of, is_excluded(chance, *of)))
+            self._excluded.append((chance, of, is_excluded(chance, self.strikes, *of)))
             if not self._excluded[-1][2]:
                 return False
         return self._doubt(failed, best, unexplained) is None
@@ -285,8 +285,9 @@ class Lesson:
         chance, seen = self._chance(failed), self._seen_of(failed, found[0], unexplained)
         (odds, why), is_clear = chance.weighed(found[0].numbers, *seen), is_repeated and found[0].share >= BELIEVED
         rivals = tuple(chance.rivals(found[0].numbers, *seen)) if is_clear else ()
-        lacking = tuple(lacks_of(chance, found[0].numbers, *seen)) if is_clear else ()
-        suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated, rivals, lacking)
+        lacks = tuple(lacks_of(chance, self.strikes, found[0].numbers, *seen)) if is_clear else ()
+        is_rare = is_clear and not chance.is_excluded(found[0].numbers, *seen)
+        suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated, rivals, lacks, is_rare)
         return suspicion, partial(chance.is_still_certain, why) if why and not is_clear else None
 
     def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:

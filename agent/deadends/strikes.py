@@ -65,7 +65,7 @@ def folded(
                 if rest not in weights:
                     continue
                 if (rest, number) not in known:
-                    known[rest, number] = _is_dead_without(rest, number, strikes, evidence)
+                    known[rest, number] = is_dead_without(rest, number, strikes, evidence)
                 if known[rest, number] and weights[mine] > weights[rest]:  # the message names what only the longer has
                     weights[mine] += weights.pop(rest)
                 elif known[rest, number] and not (failed and _is_doubtful(mine, number, weights, failed, evidence)):
@@ -91,8 +91,15 @@ def _running_without(condition: Condition, evidence: Evidence) -> list[Scalar]:
     return [each for each in _running(name, evidence) if not condition.matches({name: each})]
 
 
-def _is_dead_without(rest: frozenset[int], number: int, dead: Sequence[DeadEnd], evidence: Evidence) -> bool:
-    """Return whether everything with `rest` and without the condition lies in some dead end."""
+def is_dead_without(rest: frozenset[int], number: int, dead: Sequence[DeadEnd], evidence: Evidence) -> bool:
+    """Return whether everything with the conditions `rest` and without a further one lies in some dead end.
+
+    Args:
+        rest: Conditions, as the lexicon numbers them.
+        number: The further one, likewise.
+        dead: Confirmed dead ends.
+        evidence: What the study saw, with the values that never run.
+    """
     condition = evidence.lexicon.condition(number)
     values = _running_without(condition, evidence)
     if not dead and values:

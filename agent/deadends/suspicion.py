@@ -22,6 +22,8 @@ class Suspicion:
     """Where chance is in the way of a cause that is clear otherwise."""
     lacks: tuple[Lack, ...] = ()
     """What a cause that is clear otherwise may lack, if chance made what fails without it."""
+    is_rare: bool = False
+    """Whether it failed too rarely to exclude chance for all of its failures together."""
 
     @property
     def is_clear(self) -> bool:

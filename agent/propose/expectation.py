@@ -117,10 +117,10 @@ def _told(suspicion: Suspicion, point: Mapping[str, Scalar], striking: Sequence[
     if best.share >= BELIEVED:  # clear what it is: left to see that it repeats
         if not matches_all(best.conditions, point):
             return (1.0 - fails) * rivals.worth_beside(suspicion.rivals, point)
-        if suspicion.lacks and best.share >= BELIEVED * fails:
-            lacking = fails * lacks.worth_beside(suspicion.lacks, point)
-            return lacking + (LAST_RESORT * fails)
-        return fails if best.share >= BELIEVED * fails else 0.0
+        if best.share < BELIEVED * fails:
+            return 0.0
+        lacking = lacks.worth_beside(suspicion.lacks, point)
+        return fails * (lacking + 1.0 if suspicion.is_rare or not suspicion.lacks else lacking)
     repeats = 1.0 if suspicion.is_repeated else 1.0 - REPEATS_BY_CHANCE / 4
     told = _entropy(fails * repeats) - sum(share * _entropy(chance * repeats) for share, chance in striking)
     return told + SETTLES * _settled(striking, fails)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from agent.deadends.chance import Chance
 from agent.deadends.charter import chart
-from agent.deadends.lacks import Lack, worth_beside
+from agent.deadends.dead_end import DeadEnd, DeadEndState
+from agent.deadends.evidence import Evidence
+from agent.deadends.lacks import Lack, lacks_of, worth_beside
+from agent.deadends.likelihood import Group
+from agent.deadends.observation import observation_of
 from agent.deadends.suspicion import Suspicion
 from agent.outcome import Outcome, OutcomeKind
-from agent.reasons import Reason
-from runners import Phase
+from agent.reasons import REASONS, Reason
+from runners import Phase, Rung
 from search_spaces import Assignment, Comparison, Condition
 from tests.support.limits import PASSED, Row, row
 from tests.support.planted import FACTS, Planted, small_space
@@ -101,3 +106,32 @@ def test_a_failure_without_the_condition_tells_most_where_chance_was_not_seen(
     expert = Condition(parameter="expert", value=True)
     worth = worth_beside([Lack(WITH_GRAPH, ((expert, 2.0, -0.9),))], point)
     assert worth == pytest.approx((0.9 if is_there else 2.0) if is_without else 0.0)
+
+
+def test_what_is_dead_without_the_condition_needs_no_launch() -> None:
+    """Nobody can tell there, and nothing that works is ruled out."""
+    evidence = Evidence(SPACE, FACTS)
+    for trial in numbered([*beside(failed(), 0), *inside(failed(), (0, 0, False))]):
+        observation = observation_of(trial, SPACE)
+        assert observation is not None
+        evidence.add(observation)
+        evidence.note_values(trial.work.requested, observation.assignment)
+    failures = evidence.reasons[Reason.COLLECTIVE_TIMEOUT].failures
+    by_chance = 1 << failures[0].index
+    covered = sum(1 << each.index for each in failures) & ~by_chance
+    cause = (evidence.lexicon.satisfied("backend", "d")[0],)
+    dead = DeadEnd(
+        id="D1",
+        conditions=(NO_GRAPH,),
+        reason=Reason.UNSUPPORTED_ARCH,
+        policy=REASONS[Reason.UNSUPPORTED_ARCH].policy,
+        state=DeadEndState.CONFIRMED,
+        rung=Rung.FULL,
+        suspects=(),
+        observed={},
+        scope={},
+        support=("#0",),
+    )
+    chance, others = Chance(failures[-1], evidence, by_chance), (Group(by_chance, 0.0),)
+    assert [each.condition for each in lacks_of(chance, None, cause, covered, others)] == [WITH_GRAPH]
+    assert lacks_of(chance, [dead], cause, covered, others) == []
