@@ -24,7 +24,7 @@ PLENTY = 10
 """Failures that one or two conditions cover from which only these and one more are looked at."""
 MOST_MISSED = -300.0
 """Logarithm of what missing failures makes of a weight at most: it is out of the question anyway."""
-BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 30.0, 10.0, 0.5, 0.1
+BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 20.0, 10.0, 0.5, 0.1
 """What a message's blames make of a conjunction over: just these parameters, these and others, some, none of them."""
 NEEDLESS = 0.5
 """How likely a failure has another cause where one that is suspected of others explains it as well."""
