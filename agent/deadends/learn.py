@@ -20,6 +20,7 @@ from agent.deadends.entries import Entries, one_of_each_launch
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.explain import USUAL, Explanation, Often, beside_chance, explanations
 from agent.deadends.general import explained_by, most_general
+from agent.deadends.lacks import is_excluded, lacks_of
 from agent.deadends.learned import Learned
 from agent.deadends.likelihood import Group
 from agent.deadends.often import often_of
@@ -102,7 +103,7 @@ class Lesson:
             return True
         seen = self.evidence.reasons[self.reason]
         oftens = any(often_of(chance, alike, seen) != found for chance, alike, found in self._oftens.values())
-        return oftens or any(chance.is_excluded(*of) != is_so for chance, of, is_so in self._excluded)
+        return oftens or any(is_excluded(chance, self.strikes, *of) != is_so for chance, of, is_so in self._excluded)
 
     @property
     def learned(self) -> Learned:
@@ -227,7 +228,7 @@ class Lesson:
             return False
         if CHANCE[failed.failure.policy] != 0.0:
             chance, of = self._chance(failed), (best.numbers, *self._seen_of(failed, best, unexplained))
-            self._excluded.append((chance, of, chance.is_excluded(*of)))
+            self._excluded.append((chance, of, is_excluded(chance, self.strikes, *of)))
             if not self._excluded[-1][2]:
                 return False
         return self._doubt(failed, best, unexplained) is None
@@ -284,8 +285,10 @@ class Lesson:
         chance, seen = self._chance(failed), self._seen_of(failed, found[0], unexplained)
         (odds, why), is_clear = chance.weighed(found[0].numbers, *seen), is_repeated and found[0].share >= BELIEVED
         rivals = tuple(chance.rivals(found[0].numbers, *seen)) if is_clear else ()
-        suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated, rivals)
-        return suspicion, partial(chance.is_still_certain, why) if why and not rivals else None
+        lacks = tuple(lacks_of(chance, self.strikes, found[0].numbers, *seen)) if is_clear else ()
+        is_rare = is_clear and not chance.is_excluded(found[0].numbers, *seen)
+        suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated, rivals, lacks, is_rare)
+        return suspicion, partial(chance.is_still_certain, why) if why and not is_clear else None
 
     def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""

@@ -107,9 +107,9 @@ def propose(history: History, rung: Rung, *, is_early: bool = False) -> Iterator
     expectation = Expectation(history)
     turns = sorted(history.atlas.suspicions, key=lambda each: _turn(each, of_signature))
     num_weighed = 0
-    for suspicion in (each for each in turns if not _is_limit(each) and not each.rivals) if is_early else turns:
+    for suspicion in (each for each in turns if not _is_limit(each) and not each.is_clear) if is_early else turns:
         signature = suspicion.failed.signature
-        times = CLEAR if suspicion.rivals else 1
+        times = CLEAR if suspicion.is_clear else 1
         is_spent = of_signature[signature] >= times * MOST_ALIKE[suspicion.is_likely_chance] * (1 + known[signature])
         if is_spent or of_failure[_stage(suspicion)] >= times * MOST_EACH:
             continue
@@ -127,7 +127,7 @@ def propose(history: History, rung: Rung, *, is_early: bool = False) -> Iterator
 
 def _turn(suspicion: Suspicion, spent: Counter[str]) -> tuple[bool, bool, float]:
     share = suspicion.best.share * YIELDS ** spent[suspicion.failed.signature]
-    return _is_limit(suspicion), bool(suspicion.rivals), -share
+    return _is_limit(suspicion), suspicion.is_clear, -share
 
 
 def _is_limit(suspicion: Suspicion) -> bool:
