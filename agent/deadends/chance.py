@@ -223,7 +223,7 @@ class Chance:
 
     def _besides(self, parts: Iterable[Place], others: Sequence[Group], usual: float) -> float:
         """Return how likely the other failures are beside the cause (its logarithm): by other causes, or by chance."""
-        causes = sum(group.log_prior for group in others)
+        causes = sum(group.log_of(group.bits) for group in others)
         return max(causes, usual + self._best(parts, 0, others)) if others else 0.0
 
     def _best(self, parts: Iterable[Place], covered: int, others: Sequence[Group]) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent.deadends.bits import positions
 from agent.deadends.claims import RUNG_ORDER as RUNG_ORDER
 from agent.deadends.claims import reaches
 from agent.deadends.implied import Implications
@@ -199,11 +200,8 @@ class Evidence:
 
     def contradicting(self, conditions: tuple[int, ...], rung: Rung) -> list[Observation]:
         """Return the passes at this rung or above it that satisfy all conditions, oldest first."""
-        bits, found = _all(conditions, self._satisfying[rung]), []
-        while bits:
-            found.append(self.passes[(bits & -bits).bit_length() - 1])
-            bits &= bits - 1
-        return sorted(found, key=lambda seen: seen.moment)
+        bits = _all(conditions, self._satisfying[rung])
+        return sorted((self.passes[place] for place in positions(bits)), key=lambda seen: seen.moment)
 
     def supporting(self, conditions: tuple[int, ...], reason: Reason) -> int:
         """Return the bits of the failures of a reason that satisfy all conditions, and that these may have caused.

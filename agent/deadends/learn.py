@@ -7,12 +7,11 @@ that it matches; what is left is suspected. A pass inside a dead end at its rung
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance
+from agent.deadends.chance import CHANCE, MOST_CHANCE, Chance
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.doubts import Doubt, doubt, needed_anyway
 from agent.deadends.edges import Edge, Limits, still_open
@@ -20,11 +19,12 @@ from agent.deadends.entries import Entries, one_of_each_launch
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.explain import USUAL, Explanation, Often, beside_chance, explanations
 from agent.deadends.general import explained_by, most_general
+from agent.deadends.groups import groups
 from agent.deadends.lacks import is_excluded, lacks_of
 from agent.deadends.learned import Learned
 from agent.deadends.likelihood import Group
 from agent.deadends.often import often_of
-from agent.deadends.prior import LARGEST, NEW_CAUSE, size_prior
+from agent.deadends.prior import LARGEST
 from agent.deadends.strikes import forbidden_by
 from agent.deadends.suspected import Suspected, Weighed
 from agent.deadends.suspicion import Suspicion
@@ -171,23 +171,10 @@ class Lesson:
         alike = self._alike(failed)
         covered = unexplained & alike & self._covered(failed, best.numbers)
         others = (unexplained | self.by_chance) & alike & ~covered
-        return covered, tuple(self._groups(others, unexplained))
-
-    def _groups(self, bits: int, unexplained: int) -> Iterator[Group]:
-        """Yield the failures by what would explain several of them, with how likely there is such a cause."""
-        for failed in self.evidence.reasons[self.reason].ordered:
-            own = 1 << failed.index
-            if not bits & own:
-                continue
-            found = [] if own & self.by_chance else self._explanations(failed, unexplained)
-            if found:
-                group = bits & self._covered(failed, found[0].numbers) | own
-                prior = min(1.0, NEW_CAUSE * size_prior(found[0].numbers) / found[0].share)
-                yield Group(group, math.log(prior))
-            else:
-                group = own
-                yield Group(own, OUT_OF_THE_QUESTION)
-            bits &= ~group
+        explained = partial(self._explanations, unexplained=unexplained)
+        return covered, tuple(
+            groups(self.evidence.reasons[self.reason], others, self.by_chance, explained, self._covered)
+        )
 
     def _chance(self, failed: Failed) -> Chance:
         return Chance(failed, self.evidence, self.by_chance & self.evidence.reasons[self.reason].alike(failed))
