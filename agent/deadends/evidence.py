@@ -199,8 +199,10 @@ class Evidence:
 
     def contradicting(self, conditions: tuple[int, ...], rung: Rung) -> list[Observation]:
         """Return the passes at this rung or above it that satisfy all conditions, oldest first."""
-        bits = _all(conditions, self._satisfying[rung])
-        found = (seen for index, seen in enumerate(self.passes) if bits >> index & 1)
+        bits, found = _all(conditions, self._satisfying[rung]), []
+        while bits:
+            found.append(self.passes[(bits & -bits).bit_length() - 1])
+            bits &= bits - 1
         return sorted(found, key=lambda seen: seen.moment)
 
     def supporting(self, conditions: tuple[int, ...], reason: Reason) -> int:

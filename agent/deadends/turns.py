@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from agent.deadends.evidence import Failed
 
-MOST_ALIKE = 32
+MOST_ALIKE = 16
 """Failures of one look that are weighed in any case, and as many again that nothing weighed so far covers."""
 
 Look = tuple[str, frozenset[str]]
