@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agent.absent import missing, stored_engine
 from agent.epochs import chart_at
 from agent.heritage import chart_of
 from agent.home import Home
@@ -13,7 +14,6 @@ from agent.studies import open_study
 from agent.study_history import history_of
 from agent.summary import StudySummary, summarise
 from agent.wishes import read_counts, read_wishes
-from runners.registry import make_runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,11 @@ class Reading:
         return history_of(self.store, self.history.runner, atlas, wishes, found.epoch)
 
     @property
+    def missing(self) -> str:
+        """What the study lacks to go on or to repeat a launch, and what to do; empty where nothing is missing."""
+        return missing(self.history.runner)
+
+    @property
     def summary(self) -> StudySummary:
         """The study in figures."""
         return summarise(self.history, self.store.name, read_counts(self.store))
@@ -50,7 +55,7 @@ def read_study(home: Home, name: str | None, storage_url: str | None) -> Reading
     """
     store, tracking_uri = open_study(home, name, storage_url)
     manifest, wishes = store.manifest, read_wishes(store)
-    runner = make_runner(manifest.settings.engine.engine)
+    runner = stored_engine(manifest.settings.engine)
     atlas = chart_of(store, wishes)
     history = history_of(store, runner, atlas, wishes)
     return Reading(store, tracking_uri, history)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from agent.absent import check_present, stored_engine
 from agent.environment import Collect, collected_facts, compare, facts_now, refusal
 from agent.errors import UsageError
 from agent.home import Home
@@ -60,8 +61,10 @@ def check_environment(
     """Return the changed environment to go on in, or None where nothing changed that matters.
 
     Raises:
-        UsageError: something did, and the user has not accepted it, with the differences and the two ways on.
+        UsageError: something did, and the user has not accepted it, with the differences and the two ways on; or
+            node model or engine are gone.
     """
+    check_present(stored_engine(store.manifest.settings.engine))
     try:
         now = facts_now(store.manifest, os.environ, collect)
     except EngineNotUsableError as error:

@@ -41,3 +41,5 @@ def command(study: str | None, output: Path | None, storage: str | None, home: s
         raise StorageError(f"the report cannot be written to {folder}: {error.strerror}") from error
     click.echo(folder / "report.html")
     click.echo(folder / "report.md")
+    if best and reading.missing:
+        click.echo(f"note: the command in it does not run now: {reading.missing}", err=True)

@@ -95,6 +95,8 @@ def _lines(reading: Reading) -> Iterator[str]:
         yield left
     if not owner and not is_spent:
         yield f"go on with: agent resume {summary.study}"
+        if reading.missing:
+            yield f"first: {reading.missing}"
 
 
 def _saved(saved: Saved) -> dict[str, object]:

@@ -101,6 +101,35 @@ def test_reading_does_not_write(invoke: Invoke, finished: Path) -> None:
     assert (finished / "study.db").read_bytes() == before
 
 
+@pytest.mark.parametrize("command", ["status", "best", "report", "deadends", "explain"])
+def test_a_study_is_read_without_its_engine(
+    invoke: Invoke, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Everything is stored, the command of the best as it was launched."""
+    words = {"explain": ["#1"], "report": ["--output", str(tmp_path)]}.get(command, [])
+    whole = printed(invoke(command, *words, "--home", str(finished)))
+    monkeypatch.setitem(sys.modules, ENGINE.partition(":")[0], None)  # what a folder not on the path looks like
+    result = invoke(command, *words, "--home", str(finished))
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0] == whole.splitlines()[0]
+    assert ("cannot be loaded" in result.output) == (command in ("best", "report"))
+
+
+@pytest.mark.parametrize("words", [("resume", "--budget", "20"), ("sync",), ("try", "draft_length=2")])
+def test_without_its_engine_a_study_does_not_go_on(
+    invoke: Invoke, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """With what is missing and what to do; MLflow needs it as little as any reader."""
+    home = copied(finished, tmp_path / "home")
+    monkeypatch.setitem(sys.modules, ENGINE.partition(":")[0], None)
+    result = invoke(*words, "--home", str(home))
+    if words == ("sync",):
+        assert result.exit_code == 0, result.output
+        return
+    assert result.exit_code == 2, result.output
+    assert "cannot be loaded" in result.stderr and "PYTHONPATH" in result.stderr
+
+
 def test_a_dry_run_prints_the_plan_and_writes_nothing(invoke: Invoke, tmp_path: Path) -> None:
     """Node, engine, what will be searched and how much of it: what has no meaning here is not counted."""
     home = tmp_path / "home"
