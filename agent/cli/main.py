@@ -158,9 +158,12 @@ def _show_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        click.echo(f"agent, version {version(PACKAGE)}")
-    except PackageNotFoundError:
+        found: str | None = version(PACKAGE)
+    except (PackageNotFoundError, KeyError, TypeError):  # the last two where what was installed is damaged
+        found = None
+    if found is None:
         _fail("the version is not known: this copy is not installed. In its folder, run: pip install -e .", WRONG_INPUT)
+    click.echo(f"agent, version {found}")
     ctx.exit()
 
 
