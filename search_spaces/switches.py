@@ -14,7 +14,7 @@ from search_spaces.scalar import StrictScalar
 class SpaceModel(BaseModel):
     """Base of the models a space file is made of."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
 
 
 def value_text(value: Scalar) -> str:
