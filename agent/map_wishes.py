@@ -39,7 +39,7 @@ def recheck(reading: Reading, wanted: str | None) -> list[str]:
     if launches and missing > 0:
         store.set_attribute(BUDGET, history.budget + missing)
     told = [f"queued for {store.name}: {found.id} ({found}), as a {_word(rungs[found.id])}" for found in chosen]
-    return [*told, f"a running agent does it next; otherwise: agent resume {store.name}"]
+    return [*told, f"a running agent does it next; otherwise: {reading.again}"]
 
 
 def _word(rung: Rung) -> str:

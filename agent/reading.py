@@ -23,6 +23,8 @@ class Reading:
     store: StudyStore
     tracking_uri: str
     history: History
+    again: str
+    """The shell line that goes on with it."""
 
     def history_with(self, label: str) -> History:
         """Return the history that has the launch (#12 or 12) or probe (p3): an earlier one, where it is older than a
@@ -58,4 +60,4 @@ def read_study(home: Home, name: str | None, storage_url: str | None) -> Reading
     runner = stored_engine(manifest.settings.engine)
     atlas = chart_of(store, wishes)
     history = history_of(store, runner, atlas, wishes)
-    return Reading(store, tracking_uri, history)
+    return Reading(store, tracking_uri, history, home.resume(store.name))

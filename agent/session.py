@@ -122,7 +122,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
         with (
             guarded(session_id),
             signals(console) as interruption,
-            _started(interruption, options, store, console) as pool,
+            _started(interruption, options, store, console, home.resume(store.name)) as pool,
         ):
             campaign = Campaign(
                 store=store,
@@ -236,13 +236,13 @@ def _on_with(again: str) -> str:
 
 @contextmanager
 def _started(
-    interruption: Interruption, options: SessionOptions, store: StudyStore, console: Console
+    interruption: Interruption, options: SessionOptions, store: StudyStore, console: Console, again: str
 ) -> Iterator[RayPool]:
     """Keep a Ray as `ray_of` does, and let a signal end its start at once.
 
     A closed terminal takes the daemons with it that Ray is waiting for, and it would wait for a minute.
     """
     interruption.is_starting = True
-    with ray_of(options, store, console, f"agent resume {store.name}") as pool:
+    with ray_of(options, store, console, again) as pool:
         interruption.is_starting = False
         yield pool

@@ -209,7 +209,7 @@ def test_a_trial_of_an_earlier_epoch_is_explained_by_the_map_of_its_time(store: 
 
     begin_epoch(store, NEW_FACTS, ())
     closed(store, work(Kind.DEFAULT))
-    reading = Reading(store, "", history(store))
+    reading = Reading(store, "", history(store), "agent resume")
     then = reading.history_with("#3")
     assert then.facts == FACTS and {found.state for found in then.atlas.dead_ends} == {DeadEndState.CONFIRMED}
     assert [trial.number for trial in then.trials] == list(range(BEFORE)) and then.earlier == 0
