@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +18,9 @@ WRONG_INPUT = 2
 PACKAGE = "serving-search-agent"
 INTERRUPTED = 130
 """As `agent.errors` has it, which is not loaded here."""
+DISK_TROUBLE = 5
+"""As `agent.errors` has it, which is not loaded here."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 COMMANDS = {
     "search": "search",
     "resume": "resume",
@@ -59,7 +64,10 @@ class LazyGroup(click.Group):
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
         """Read the words of the command line."""
-        with _interruptible():
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # a terminal or file of another encoding may lack "×" and "≥"
+                stream.reconfigure(errors="replace")
+        with _interruptible(), _full_output():
             return super().make_context(*args, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -99,7 +107,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what is wrong with the input or the node ends as one message and an exit code."""
-        with _interruptible():
+        with _interruptible(), _full_output():
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
@@ -128,6 +136,17 @@ def _interruptible() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+@contextmanager
+def _full_output() -> Iterator[None]:
+    """Whoever sends the output into a file on a full disk is told so: it is no file of ours, so it has no name here."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL or error.filename is not None:
+            raise
+        _fail(f"the output cannot be written: {error.strerror}", DISK_TROUBLE)
 
 
 @contextmanager

@@ -38,7 +38,9 @@ def command(study: str | None, output: Path | None, storage: str | None, home: s
     except OSError as error:
         from agent.errors import StorageError
 
-        raise StorageError(f"the report cannot be written to {folder}: {error.strerror}") from error
+        raise StorageError(
+            f"the report cannot be written to {folder}: {error.strerror}. Name another folder: --output"
+        ) from error
     click.echo(folder / "report.html")
     click.echo(folder / "report.md")
     if best and reading.missing:
