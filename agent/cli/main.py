@@ -8,6 +8,7 @@ import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import click
@@ -114,6 +115,7 @@ class LazyGroup(click.Group):
         from agent.errors import INTERRUPTED_EXIT_CODE, AgentError, UsageError
         from agent.private_files import private_files
 
+        _check_folder()
         try:
             with private_files(), _printable_usage():
                 return super().invoke(ctx)
@@ -156,6 +158,14 @@ def _printable_usage() -> Iterator[None]:
         yield
     except click.UsageError as error:
         raise click.UsageError(_shown(error.format_message()), error.ctx) from error
+
+
+def _check_folder() -> None:
+    """Relative paths, and what is started from here, need the folder that a shell stands in."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        _fail(f"the present folder cannot be used ({error.strerror}): change to one that is there", WRONG_INPUT)
 
 
 def _fail(message: str, exit_code: int) -> None:

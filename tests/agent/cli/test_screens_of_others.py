@@ -1,7 +1,8 @@
-"""Where the output goes is not ours: a terminal of another encoding, a file on a full disk."""
+"""What is not ours: a terminal of another encoding, a full disk under the output, a folder that is gone."""
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,17 @@ def test_a_sign_that_the_terminal_lacks_is_replaced(finished: Path, encoding: st
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode(encoding) == whole.encode(encoding, "replace").decode(encoding)
     assert "×" in whole
+
+
+@pytest.mark.parametrize("words", [("status",), ("search", "--dry-run"), ("doctor",)], ids=" ".join)
+def test_a_folder_that_was_removed_under_the_shell_is_said(tmp_path: Path, words: tuple[str, ...]) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f'rmdir "$PWD" && exec {shlex.join([sys.executable, "-m", "agent", *words])}'
+    done = subprocess.run(["sh", "-c", line], cwd=gone, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: the present folder cannot be used")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("status",), ("deadends", "--json")], ids=" ".join)
