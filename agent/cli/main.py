@@ -124,9 +124,9 @@ class LazyGroup(click.Group):
 
             if not isinstance(error, SpecificationError):
                 raise
-            _fail(str(error), UsageError.exit_code)
+            _fail(_shown(str(error)), UsageError.exit_code)
         except AgentError as error:
-            _fail(str(error), error.exit_code)
+            _fail("\n".join(map(_shown, error.lines)), error.exit_code)
         except KeyboardInterrupt:
             _fail("interrupted; nothing that was closed is lost: go on with `agent resume`", INTERRUPTED_EXIT_CODE)
 
@@ -170,7 +170,7 @@ def _check_folder() -> None:
 
 def _fail(message: str, exit_code: int) -> None:
     with suppress(OSError):  # a closed terminal; the code is still read
-        click.echo(f"Error: {_shown(message)}", err=True)
+        click.echo(f"Error: {message}", err=True)
     sys.exit(exit_code)
 
 

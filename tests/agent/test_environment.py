@@ -86,7 +86,7 @@ def test_a_fact_that_was_not_known_before_says_nothing() -> None:
 
 
 def test_the_refusal_names_the_differences_and_both_ways_on() -> None:
-    text = str(refusal("mine", Changes(("driver: 1 → 2",), ())))
+    text = str(refusal("mine", Changes(("driver: 1 → 2",), ()), "agent resume mine"))
     assert "driver: 1 → 2" in text
     assert "agent resume mine --accept-environment" in text and "agent search" in text
 
