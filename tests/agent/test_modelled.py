@@ -146,6 +146,20 @@ def test_reading_commands_say_that_the_node_is_modelled(story: Search) -> None:
     assert json.loads(agent("best", "--json", home=story.home).stdout)["modelled"] == STORY
 
 
+def test_values_are_shown_as_the_engine_reads_them(story: Search, invoke: Callable[..., Result]) -> None:
+    """NCCL_PROTO knows LL and no ll; what somebody types is found whatever its case."""
+    for number in range(40):
+        changes = json.loads(invoke("explain", str(number), "--json", "--home", str(story.home)).stdout)["changes"]
+        shown = {f"{name}={value}" for name, value in changes.items() if str(value) != str(value).lower()}
+        if shown:
+            break
+    assert shown
+    text = invoke("explain", str(number), "--home", str(story.home)).stdout
+    assert all(each in text for each in shown)
+    wrong = invoke("try", "nccl_proto=x", "--home", str(story.home)).stderr
+    assert "auto, allreduce:LL" in wrong
+
+
 def test_the_map_of_the_campaign_holds_what_is_planted(story: Search) -> None:
     found = json.loads(agent("deadends", "--json", home=story.home).stdout)
     reasons = {each["reason"] for each in found}
