@@ -109,6 +109,8 @@ def test_the_line_that_goes_on_names_the_home(
     words = with_wish(home)
     for command in (["status"], ["pause"], ["try", *words]):
         assert f"agent resume SyntheticEngine --home {home}\n" in printed(invoke(*command, "--home", str(home)))
+    again = invoke("search", "--engine", ENGINE, *SYNTHETIC, "--home", str(home))
+    assert f"agent resume SyntheticEngine --home {home}`" in again.stderr
     monkeypatch.chdir(tmp_path)
     assert "agent resume SyntheticEngine\n" in printed(invoke("status"))
 
