@@ -56,15 +56,15 @@ def study_to_resume(
 
 
 def check_environment(
-    store: StudyStore, console: Console, *, accept: bool, again: str, collect: Collect = collected_facts
+    store: StudyStore, home: Home, console: Console, *, accept: bool, collect: Collect = collected_facts
 ) -> ChangedEnvironment | None:
     """Return the changed environment to go on in, or None where nothing changed that matters.
 
     Args:
         store: The study.
+        home: Its home.
         console: Where it is noted what changed and does not matter.
         accept: Whether the user wants to go on in it.
-        again: The shell line that resumes the study.
         collect: Reads the facts of this node.
 
     Raises:
@@ -82,5 +82,5 @@ def check_environment(
     if not changes.relevant:
         return None
     if not accept:
-        raise refusal(store.name, changes, again)
+        raise refusal(store.name, changes, home.resume(store.name))
     return ChangedEnvironment(now, changes.relevant)

@@ -46,5 +46,5 @@ def test_what_ray_ends_without_a_word_of_ours_says_what_to_do(tmp_path: Path, de
     ended = start_python(SEARCH.format(death), tmp_path).ended
     assert ended.returncode == 1, ended.stderr
     assert ended.stderr.count("Error: the agent ended while Ray started") == 1, ended.stderr
-    assert "go on with `agent resume study`" in ended.stderr
+    assert f"go on with `agent resume study --home {tmp_path}`" in ended.stderr
     assert agent("status", "study", home=tmp_path).returncode == 0
