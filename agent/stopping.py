@@ -75,8 +75,10 @@ def margin(spread: Spread, launches: int) -> float:
 
 def bar(history: History, spread: Spread) -> Bar:
     """Return the objective below which a launch is clearly slower than some assignment that was measured."""
-    best: dict[int, float] = {}  # of those with as many launches, only the best can set the bar
-    for values in history.values.values():
+    found = history.values.values()
+    highest = max((values[0] for values in found if len(values) == 1), default=None)
+    best = {} if highest is None else {1: math.log(highest)}  # of those with as many launches, only the best can set it
+    for values in (each for each in found if len(each) > 1):
         middle = math.fsum(math.log(value) for value in values) / len(values)
         best[len(values)] = max(middle, best.get(len(values), -math.inf))
     gaps = {number: margin(spread, number) for number in best}

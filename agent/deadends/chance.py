@@ -54,11 +54,11 @@ MOST_CHANCE = 0.02
 names the cause."""
 MOST_UNNAMED = 0.01
 """The same by all that was seen of them, where their message names nothing."""
-MOST_OF_ONE, MOST_OF_PART = 0.0036, 0.0005
+MOST_OF_ONE, MOST_OF_PART = {True: 0.0016, False: 0.0036}, 0.0005
 """The same of a source with a single condition: the whole cause, or one of its conditions.
 
-The latter is less, since many conjunctions lie in the place of one source, and experiments follow the one that fails.
-Half of these odds cost a third of an experiment more for each dead end.
+The former is less where a reason comes and goes as often as it has a cause (ten failures of ten). The latter is less,
+since many conjunctions lie in the place of one source, and experiments follow the one that fails.
 """
 
 
@@ -131,14 +131,14 @@ class Chance:
         if self.failed.blames:
             return self.odds(cause, covered, others) <= MOST_CHANCE
         of_one, _ = self._odds_at([(number,) for number in cause], cause, covered, others)
-        most_of_one = MOST_OF_ONE if len(cause) == 1 else MOST_OF_PART
+        most_of_one = MOST_OF_ONE[self.usual >= 1.0] if len(cause) == 1 else MOST_OF_PART
         more = self._more_often
         return more * of_one <= most_of_one and more * self.odds(cause, covered, others) <= MOST_UNNAMED
 
     def lone(self, failures: int) -> tuple[int, float]:
         """Return the bits of those of these failures that alone may be chance, and how likely that is; or no bits."""
-        usual = CHANCE[self.failed.failure.policy] * self._more_often
-        return (failures, LONE * usual) if not self.failed.blames and LONE * usual > OTHER_CAUSE else (0, OTHER_CAUSE)
+        lone = LONE * self.usual
+        return (failures, lone) if not self.failed.blames and lone > OTHER_CAUSE else (0, OTHER_CAUSE)
 
     def rivals(self, cause: Place, covered: int, others: Sequence[Group]) -> list[Rival]:
         """Return the places where chance may be in the way of a cause of several conditions; the arguments as above."""
@@ -153,7 +153,7 @@ class Chance:
                 if len(place) == 1
                 else (self.odds(cause, covered, others), MOST_UNNAMED)
             )
-            failed, passed = (failures & self._failures_at(place)).bit_count(), self._passed_at(place)
+            failed, passed = (failures & self._failures_at(place)).bit_count(), self.passed_at(place)
             often, seldom = SOMEWHERE_RATE
             seen = often + seldom + failed + passed
             rates = math.log((often + failed) / seen), math.log((seldom + passed) / seen)
@@ -198,13 +198,18 @@ class Chance:
         seen = Seen(failures, 0, group, self.evidence.reached(self.failed.failure.phase))
         place = max(((), *self._where_it_was_seen), key=lambda each: (self._log_of(each, seen), each))
         (often, seldom), there = (SOMEWHERE_RATE if place else EVERYWHERE_RATE), failures & self._failures_at(place)
-        passed = self._passed_at(place) if place else self.evidence.reached(self.failed.failure.phase)
+        passed = self.passed_at(place) if place else self.evidence.reached(self.failed.failure.phase)
         return there, (often + there.bit_count()) / (often + there.bit_count() + seldom + passed)
 
     def odds_of_repeating(self, times: int) -> float:
         """Return the same where nothing is known but that so many launches of the same conditions all failed."""
         usual = CHANCE[self.failed.failure.policy]
         return self._named * usual * math.exp(log_likelihood(times, 0, SOMEWHERE_RATE))
+
+    @property
+    def usual(self) -> float:
+        """How much likelier than a cause a source is, for what is confirmed; 0: it knows no chance."""
+        return CHANCE[self.failed.failure.policy] * self._more_often
 
     @property
     def _more_often(self) -> float:
@@ -218,7 +223,7 @@ class Chance:
 
     def _besides(self, parts: Iterable[Place], others: Sequence[Group], usual: float) -> float:
         """Return how likely the other failures are beside the cause (its logarithm): by other causes, or by chance."""
-        causes = sum(group.log_prior for group in others)
+        causes = sum(group.log_of(group.bits) for group in others)
         return max(causes, usual + self._best(parts, 0, others)) if others else 0.0
 
     def _best(self, parts: Iterable[Place], covered: int, others: Sequence[Group]) -> float:
@@ -249,7 +254,7 @@ class Chance:
         if not place:
             return log_of_everywhere(seen.failures.bit_count(), seen.everywhere) - math.log(NEW_CAUSE)
         usual = math.log(size_prior(place))
-        return usual + seen.log_at(self._failures_at(place), self._passed_at(place), at_least - usual)
+        return usual + seen.log_at(self._failures_at(place), self.passed_at(place), at_least - usual)
 
     @cached_property
     def _where_it_was_seen(self) -> tuple[Place, ...]:
@@ -262,7 +267,7 @@ class Chance:
         """Of these conditions: bits of the failures with it, and how many launches came further with it."""
         key = (self.failed.failure.reason, self.failed.place, self.certain)
         if key not in self.evidence.seen_by_chance:
-            found = [(self._failures_at(place), self._passed_at(place)) for place in self._where_it_was_seen]
+            found = [(self._failures_at(place), self.passed_at(place)) for place in self._where_it_was_seen]
             self.evidence.seen_by_chance[key] = found
         return self.evidence.seen_by_chance[key]
 
@@ -272,7 +277,7 @@ class Chance:
             found &= satisfying[number]
         return found
 
-    def _passed_at(self, place: Place) -> int:
+    def passed_at(self, place: Place) -> int:
         """Return how many launches came further where the conditions hold."""
         reason, at = self.failed.failure.reason, self.failed.place
         key = (reason, at, place)

@@ -121,14 +121,27 @@ class DeadEnd(Frozen):
         A confirmed dead end blocks wherever it matches; a suspected one only where everything that may belong to the
         cause has the values it was seen with, since a failed single change proves no more than that.
         """
+        return self.is_barrier and all(self.may_block(name, assignment[name]) for name in self.asked_about)
+
+    @property
+    def is_barrier(self) -> bool:
+        """Whether it blocks anything at all."""
+        return self.state in (DeadEndState.CONFIRMED, DeadEndState.SUSPECTED)
+
+    @property
+    def asked_about(self) -> tuple[str, ...]:
+        """The parameters whose values decide whether it blocks."""
+        rest = self.within if self.state is DeadEndState.CONFIRMED else self.suspects
+        return tuple(dict.fromkeys((*(condition.parameter for condition in self.conditions), *rest)))
+
+    def may_block(self, name: str, value: Scalar) -> bool:
+        """Return whether it blocks assignments with this value, if their other values are such as well."""
+        own = [condition for condition in self.conditions if condition.parameter == name]
+        if not all(condition.matches({name: value}) for condition in own):
+            return False
         if self.state is DeadEndState.CONFIRMED:
-            return self.matches(assignment)
-        if self.state is DeadEndState.SUSPECTED:
-            if not matches_all(self.conditions, assignment):
-                return False
-            named = {condition.parameter for condition in self.conditions}
-            return all(assignment[name] == self.observed[name] for name in self.suspects if name not in named)
-        return False
+            return name not in self.within or is_one_of(value, self.within[name])
+        return bool(own) or name not in self.suspects or value == self.observed[name]
 
     def __str__(self) -> str:
         return " ∧ ".join(str(condition) for condition in self.conditions)

@@ -9,9 +9,10 @@ failures that the cause explains are asked one by one, since the odd one itself 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from agent.deadends.draws import draw_of, failures_of
 from agent.deadends.evidence import Failed, ReasonEvidence
 from agent.deadends.explain import Explanation
 from agent.deadends.prior import LARGEST
@@ -47,7 +48,7 @@ def needed_anyway(
         covered: What a cause explains.
     """
     bits = 0
-    for failed in heapq.nsmallest(MOST_OTHERS, failures_of(seen, others), key=_draw):
+    for failed in heapq.nsmallest(MOST_OTHERS, failures_of(seen, others), key=draw_of):
         if others >> failed.index & 1:
             found = explained(failed)
             if found and found[0].share >= LEAST_NEEDED and len(found[0].numbers) <= LARGEST:
@@ -75,20 +76,12 @@ def doubt(
     return found
 
 
-def failures_of(seen: ReasonEvidence, bits: int) -> Iterator[Failed]:
-    """Yield the failures with these bits."""
-    while bits:
-        lowest = bits & -bits
-        yield seen.failures[lowest.bit_length() - 1]
-        bits ^= lowest
-
-
 def _asked(seen: ReasonEvidence, bits: int) -> list[Failed]:
-    asked = heapq.nsmallest(MOST_ASKED, failures_of(seen, bits), key=_draw)
+    asked = heapq.nsmallest(MOST_ASKED, failures_of(seen, bits), key=draw_of)
     known = {each.blames for each in asked}
     for names, those in seen.blaming.items():
         if names not in known and bits & those:
-            asked.append(min(failures_of(seen, bits & those), key=_draw))
+            asked.append(min(failures_of(seen, bits & those), key=draw_of))
     return asked
 
 
@@ -98,7 +91,3 @@ def _longer(cause: tuple[int, ...], explanations: Sequence[Explanation]) -> floa
     share = sum(each.share for each in explanations if mine == frozenset(each.numbers))
     longer = max((each.share for each in explanations if mine < frozenset(each.numbers)), default=0.0)
     return longer / share if share else 0.0
-
-
-def _draw(failed: Failed) -> tuple[int, str]:
-    return failed.draw, failed.order[2]

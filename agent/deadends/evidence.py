@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent.deadends.bits import positions
 from agent.deadends.claims import RUNG_ORDER as RUNG_ORDER
 from agent.deadends.claims import reaches
 from agent.deadends.implied import Implications
@@ -200,8 +201,7 @@ class Evidence:
     def contradicting(self, conditions: tuple[int, ...], rung: Rung) -> list[Observation]:
         """Return the passes at this rung or above it that satisfy all conditions, oldest first."""
         bits = _all(conditions, self._satisfying[rung])
-        found = (seen for index, seen in enumerate(self.passes) if bits >> index & 1)
-        return sorted(found, key=lambda seen: seen.moment)
+        return sorted((self.passes[place] for place in positions(bits)), key=lambda seen: seen.moment)
 
     def supporting(self, conditions: tuple[int, ...], reason: Reason) -> int:
         """Return the bits of the failures of a reason that satisfy all conditions, and that these may have caused.

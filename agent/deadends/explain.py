@@ -24,7 +24,7 @@ PLENTY = 10
 """Failures that one or two conditions cover from which only these and one more are looked at."""
 MOST_MISSED = -300.0
 """Logarithm of what missing failures makes of a weight at most: it is out of the question anyway."""
-BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 30.0, 10.0, 0.5, 0.1
+BLAMED_EXACTLY, BLAMED_AND_MORE, BLAMED_IN_PART, NOT_BLAMED = 20.0, 10.0, 0.5, 0.1
 """What a message's blames make of a conjunction over: just these parameters, these and others, some, none of them."""
 NEEDLESS = 0.5
 """How likely a failure has another cause where one that is suspected of others explains it as well."""
@@ -206,10 +206,11 @@ def _weight(failed: Failed, evidence: Evidence, conditions: tuple[int, ...]) -> 
         weight *= evidence.lexicon.weight(number)
     if not failed.blames:
         return weight
-    return weight * _blame_factor(failed.blames, set(map(evidence.lexicon.parameter, conditions)))
+    return weight * blame_factor(failed.blames, set(map(evidence.lexicon.parameter, conditions)))
 
 
-def _blame_factor(blames: frozenset[str], names: set[str]) -> float:
+def blame_factor(blames: frozenset[str], names: set[str]) -> float:
+    """Return what a message's blames make of a cause over these parameters."""
     if names == blames:
         return BLAMED_EXACTLY
     if names > blames:

@@ -7,12 +7,11 @@ that it matches; what is left is suspected. A pass inside a dead end at its rung
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from agent.deadends.chance import CHANCE, MOST_CHANCE, OUT_OF_THE_QUESTION, Chance
+from agent.deadends.chance import CHANCE, MOST_CHANCE, Chance
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.doubts import Doubt, doubt, needed_anyway
 from agent.deadends.edges import Edge, Limits, still_open
@@ -20,10 +19,12 @@ from agent.deadends.entries import Entries, one_of_each_launch
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.explain import USUAL, Explanation, Often, beside_chance, explanations
 from agent.deadends.general import explained_by, most_general
+from agent.deadends.groups import groups
+from agent.deadends.lacks import is_excluded, lacks_of
 from agent.deadends.learned import Learned
 from agent.deadends.likelihood import Group
 from agent.deadends.often import often_of
-from agent.deadends.prior import LARGEST, NEW_CAUSE, size_prior
+from agent.deadends.prior import LARGEST
 from agent.deadends.strikes import forbidden_by
 from agent.deadends.suspected import Suspected, Weighed
 from agent.deadends.suspicion import Suspicion
@@ -102,7 +103,7 @@ class Lesson:
             return True
         seen = self.evidence.reasons[self.reason]
         oftens = any(often_of(chance, alike, seen) != found for chance, alike, found in self._oftens.values())
-        return oftens or any(chance.is_excluded(*of) != is_so for chance, of, is_so in self._excluded)
+        return oftens or any(is_excluded(chance, self.strikes, *of) != is_so for chance, of, is_so in self._excluded)
 
     @property
     def learned(self) -> Learned:
@@ -170,23 +171,10 @@ class Lesson:
         alike = self._alike(failed)
         covered = unexplained & alike & self._covered(failed, best.numbers)
         others = (unexplained | self.by_chance) & alike & ~covered
-        return covered, tuple(self._groups(others, unexplained))
-
-    def _groups(self, bits: int, unexplained: int) -> Iterator[Group]:
-        """Yield the failures by what would explain several of them, with how likely there is such a cause."""
-        for failed in self.evidence.reasons[self.reason].ordered:
-            own = 1 << failed.index
-            if not bits & own:
-                continue
-            found = [] if own & self.by_chance else self._explanations(failed, unexplained)
-            if found:
-                group = bits & self._covered(failed, found[0].numbers) | own
-                prior = min(1.0, NEW_CAUSE * size_prior(found[0].numbers) / found[0].share)
-                yield Group(group, math.log(prior))
-            else:
-                group = own
-                yield Group(own, OUT_OF_THE_QUESTION)
-            bits &= ~group
+        explained = partial(self._explanations, unexplained=unexplained)
+        return covered, tuple(
+            groups(self.evidence.reasons[self.reason], others, self.by_chance, explained, self._covered)
+        )
 
     def _chance(self, failed: Failed) -> Chance:
         return Chance(failed, self.evidence, self.by_chance & self.evidence.reasons[self.reason].alike(failed))
@@ -227,7 +215,7 @@ class Lesson:
             return False
         if CHANCE[failed.failure.policy] != 0.0:
             chance, of = self._chance(failed), (best.numbers, *self._seen_of(failed, best, unexplained))
-            self._excluded.append((chance, of, chance.is_excluded(*of)))
+            self._excluded.append((chance, of, is_excluded(chance, self.strikes, *of)))
             if not self._excluded[-1][2]:
                 return False
         return self._doubt(failed, best, unexplained) is None
@@ -284,8 +272,10 @@ class Lesson:
         chance, seen = self._chance(failed), self._seen_of(failed, found[0], unexplained)
         (odds, why), is_clear = chance.weighed(found[0].numbers, *seen), is_repeated and found[0].share >= BELIEVED
         rivals = tuple(chance.rivals(found[0].numbers, *seen)) if is_clear else ()
-        suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated, rivals)
-        return suspicion, partial(chance.is_still_certain, why) if why and not rivals else None
+        lacks = tuple(lacks_of(chance, self.strikes, found[0].numbers, *seen)) if is_clear else ()
+        is_rare = is_clear and not chance.is_excluded(found[0].numbers, *seen)
+        suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated, rivals, lacks, is_rare)
+        return suspicion, partial(chance.is_still_certain, why) if why and not is_clear else None
 
     def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""

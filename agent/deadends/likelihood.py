@@ -20,6 +20,12 @@ class Group:
     bits: int
     log_prior: float
     """Of there being such a cause."""
+    is_each: bool = False
+    """Whether each of the failures needs a cause of its own, which is as likely."""
+
+    def log_of(self, bits: int) -> float:
+        """Return how likely there are the causes of some of its failures (its logarithm)."""
+        return self.log_prior * (bits.bit_count() if self.is_each else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +59,8 @@ class Seen:
         if not self.covered & ~inside:
             by_causes, least = 0.0, max(outside, at_least - here)
             for group in self.others:
-                if group.bits & ~inside:
-                    by_causes += group.log_prior
+                if beyond := group.bits & ~inside:
+                    by_causes += group.log_of(beyond)
                     if by_causes <= least:  # none of the rest can make it more
                         break
             outside = max(outside, by_causes)

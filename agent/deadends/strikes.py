@@ -28,6 +28,8 @@ Known = dict[tuple[frozenset[int], int], bool]
 
 COMES_FIRST = 0.5
 """How likely a cause comes after another one that strikes in the same phase, wherever both hold."""
+MOST_HIDDEN = 0.2
+"""How likely all the longer causes together are that nothing tells from a cause, up to which it stands for them."""
 MOST_DOUBT = 0.3
 """How likely the longer of two causes is, compared with the shorter one, up to which this one stands for both."""
 
@@ -55,28 +57,51 @@ def folded(
     """
     known = {} if known is None else known
     weights = {frozenset(numbers): weight for weight, numbers, _ in found}
-    for mine in sorted(weights, key=len, reverse=True):
-        for number in sorted(mine):
-            rest = mine - {number}
-            if rest not in weights or mine not in weights:
-                continue
-            if (rest, number) not in known:
-                known[rest, number] = _is_dead_without(rest, number, strikes, evidence)
-            if known[rest, number] and weights[mine] > weights[rest]:  # the message names what only the longer one has
-                weights[mine] += weights.pop(rest)
-            elif known[rest, number] and not (failed and _is_doubtful(mine, number, weights, failed, evidence)):
-                weights[rest] += weights.pop(mine)
-                break
+    for size in sorted(set(map(len, weights)), reverse=True):
+        hidden: dict[frozenset[int], list[frozenset[int]]] = defaultdict(list)
+        for mine in [each for each in weights if len(each) == size]:
+            for number in sorted(mine):
+                rest = mine - {number}
+                if rest not in weights:
+                    continue
+                if (rest, number) not in known:
+                    known[rest, number] = is_dead_without(rest, number, strikes, evidence)
+                if known[rest, number] and weights[mine] > weights[rest]:  # the message names what only the longer has
+                    weights[mine] += weights.pop(rest)
+                elif known[rest, number] and not (failed and _is_doubtful(mine, number, weights, failed, evidence)):
+                    if _ever_differs(number, evidence):
+                        hidden[rest].append(mine)
+                    else:
+                        weights[rest] += weights.pop(mine)
+                    break
+        for rest, longer in hidden.items():
+            if rest in weights and sum(map(weights.__getitem__, longer)) <= MOST_HIDDEN * weights[rest]:
+                weights[rest] += sum(map(weights.pop, longer))
     kept = ((weights.get(frozenset(numbers)), numbers, support) for _, numbers, support in found)
     return [(weight, numbers, support) for weight, numbers, support in kept if weight is not None]
 
 
-def _is_dead_without(rest: frozenset[int], number: int, dead: Sequence[DeadEnd], evidence: Evidence) -> bool:
-    """Return whether everything with `rest` and without the condition lies in some dead end."""
+def _ever_differs(number: int, evidence: Evidence) -> bool:
+    """Return whether the engine runs any value that does not satisfy a condition."""
+    return bool(_running_without(evidence.lexicon.condition(number), evidence))
+
+
+def _running_without(condition: Condition, evidence: Evidence) -> list[Scalar]:
+    name = condition.parameter
+    return [each for each in _running(name, evidence) if not condition.matches({name: each})]
+
+
+def is_dead_without(rest: frozenset[int], number: int, dead: Sequence[DeadEnd], evidence: Evidence) -> bool:
+    """Return whether everything with the conditions `rest` and without a further one lies in some dead end.
+
+    Args:
+        rest: Conditions, as the lexicon numbers them.
+        number: The further one, likewise.
+        dead: Confirmed dead ends.
+        evidence: What the study saw, with the values that never run.
+    """
     condition = evidence.lexicon.condition(number)
-    values = [
-        each for each in _running(condition.parameter, evidence) if not condition.matches({condition.parameter: each})
-    ]
+    values = _running_without(condition, evidence)
     if not dead and values:
         return False
     others = {each.parameter: each for each in map(evidence.lexicon.condition, rest)}

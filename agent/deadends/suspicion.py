@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent.deadends.evidence import Failed
 from agent.deadends.explain import Explanation
+from agent.deadends.lacks import Lack
 from agent.deadends.rivals import Rival
 
 
@@ -19,6 +20,15 @@ class Suspicion:
     """Whether it failed often enough not to be chance."""
     rivals: tuple[Rival, ...] = ()
     """Where chance is in the way of a cause that is clear otherwise."""
+    lacks: tuple[Lack, ...] = ()
+    """What a cause that is clear otherwise may lack, if chance made what fails without it."""
+    is_rare: bool = False
+    """Whether it failed too rarely to exclude chance for all of its failures together."""
+
+    @property
+    def is_clear(self) -> bool:
+        """True when only chance is left to exclude."""
+        return bool(self.rivals or self.lacks)
 
     @property
     def best(self) -> Explanation:

@@ -15,9 +15,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from agent.deadends.draws import draw_of
 from agent.deadends.evidence import Failed
 
-MOST_ALIKE = 32
+MOST_ALIKE = 16
 """Failures of one look that are weighed in any case, and as many again that nothing weighed so far covers."""
 
 Look = tuple[str, frozenset[str]]
@@ -48,7 +49,7 @@ class Turns:
         drawn = {
             failed.index
             for look, group in by_look.items()
-            for failed in (heapq.nsmallest(self.most, group, key=_draw) if look in self._crowded else group)
+            for failed in (heapq.nsmallest(self.most, group, key=draw_of) if look in self._crowded else group)
         }
         yield from (failed for failed in failures if failed.index in drawn)
         for failed in failures:
@@ -75,7 +76,3 @@ class Turns:
 def look_of(failed: Failed) -> Look:
     """Return what a failure looks like and whom it accuses."""
     return failed.signature, failed.blames
-
-
-def _draw(failed: Failed) -> tuple[int, str]:
-    return failed.draw, failed.order[2]

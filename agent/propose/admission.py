@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent.deadends.blocking import Blocking
 from agent.deadends.dead_end import DeadEnd
 from agent.propose.in_flight import RUNS_NOW
 from agent.propose.points import points_of
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 ATTEMPTS = 3
 """Launches of the same work that may end by the harness's own fault before it is given up."""
 CLOSED_ALREADY = "closed already"
-MOST_KEPT = 2**14
-"""Candidates of which it is kept in which confirmed dead end they lie. All are forgotten where there are more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +50,26 @@ def barriers(history: History) -> str:
 
 
 def _match(history: History, point: Assignment) -> DeadEnd | None:
-    """Return a dead end that forbids launching an assignment, or None: a confirmed one where there is any.
-
-    A search comes back to the same candidates at nearly every proposal, and what is confirmed seldom changes.
-    """
-    atlas, key = history.atlas, points_of(history).of(point).key
-    barred: dict[str, int | None] = history.memo.derived("barred", (history.space, barriers(history)), dict)
-    if key not in barred:
-        if len(barred) >= MOST_KEPT:
-            barred.clear()
-        barred[key] = next((place for place, found in enumerate(atlas.confirmed) if found.blocks(point)), None)
-    if (place := barred[key]) is not None:
+    """Return a dead end that forbids launching an assignment, or None: a confirmed one where there is any."""
+    atlas = history.atlas
+    if (place := confirmed_blocking(history).place(point)) is not None:
         return atlas.confirmed[place]
-    return next((found for found in atlas.suspected if found.blocks(point)), None)
+    return None if (place := _suspected_blocking(history).place(point)) is None else atlas.suspected[place]
+
+
+def confirmed_blocking(history: History) -> Blocking:
+    """Return what the confirmed dead ends forbid. They are seldom others, if other objects."""
+    of = (history.space, barriers(history))
+    return history.memo.derived("confirmed blocking", of, lambda: Blocking(history.atlas.confirmed))
+
+
+def _suspected_blocking(history: History) -> Blocking:
+    memo, suspected = history.memo, history.atlas.suspected
+
+    def blocking() -> Blocking:
+        return memo.derived("suspected blocking", (history.space, *suspected), lambda: Blocking(suspected))
+
+    return memo.derived("suspected blocking now", (history.atlas,), blocking)
 
 
 def _barrier(found: DeadEnd) -> str:

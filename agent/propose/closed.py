@@ -6,7 +6,7 @@ With many slots one proposal follows the other without anything new to learn fro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from agent.propose.prepared import facts_of
@@ -19,16 +19,17 @@ R = TypeVar("R")
 PARTS = ("trials", "probes", "checks")
 
 
-def of_closed(history: History, name: str, make: Callable[[], R]) -> R:
+def of_closed(history: History, name: str, make: Callable[[], R], also: Sequence[object] = ()) -> R:
     """Return what is made of the closed trials of a history and its map; made anew when another trial is closed.
 
     Args:
         history: The study; what is made may look at nothing else of it that changes, open trials least of all.
         name: Of what is made.
         make: Makes it. Nobody may change what it returns.
+        also: What else it depends on: objects that do not change, and texts.
     """
     first = (trial for part in PARTS for trial in getattr(history, part)[:1])
-    of = (*(num_ended(history, part) for part in PARTS), *first, history.atlas, history.space, facts_of(history))
+    of = (*(num_ended(history, part) for part in PARTS), *first, history.atlas, history.space, facts_of(history), *also)
     return history.memo.derived(f"{name} evenly" if history.is_even else name, of, make)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from agent.deadends import lacks, rivals
 from agent.deadends.evidence import PHASE_ORDER
 from agent.deadends.explain import LEAST_SHARE, Explanation
 from agent.deadends.learn import BELIEVED
-from agent.deadends.rivals import worth_beside
 from agent.deadends.suspicion import Suspicion
 from agent.propose.causes import Causes
 from agent.propose.history import History
@@ -116,8 +116,11 @@ def _told(suspicion: Suspicion, point: Mapping[str, Scalar], striking: Sequence[
     best, fails = suspicion.best, sum(share * chance for share, chance in striking)
     if best.share >= BELIEVED:  # clear what it is: left to see that it repeats
         if not matches_all(best.conditions, point):
-            return (1.0 - fails) * worth_beside(suspicion.rivals, point)
-        return fails if best.share >= BELIEVED * fails else 0.0
+            return (1.0 - fails) * rivals.worth_beside(suspicion.rivals, point)
+        if best.share < BELIEVED * fails:
+            return 0.0
+        lacking = lacks.worth_beside(suspicion.lacks, point)
+        return fails * (lacking + 1.0 if suspicion.is_rare or not suspicion.lacks else lacking)
     repeats = 1.0 if suspicion.is_repeated else 1.0 - REPEATS_BY_CHANCE / 4
     told = _entropy(fails * repeats) - sum(share * _entropy(chance * repeats) for share, chance in striking)
     return told + SETTLES * _settled(striking, fails)

@@ -24,6 +24,8 @@ CONTEXTS = 8
 """Working assignments that are tried as the other half of an experiment: those that differ most from the failure."""
 MOST_CONTEXTS = 24
 """Working assignments among which they are looked for."""
+MOST_LACKS = 4
+"""Conditions that a cause may lack, likeliest first, without which it is tried."""
 MOST_CAUSES = 12
 """Causes that are tried on their own."""
 
@@ -39,6 +41,7 @@ def candidates(
         contexts = _alive_first(history, contexts, _values(causes[0], failed))
     for context in contexts[:num_contexts]:
         yield from ({**context, **_held(rival, failed)} for rival in suspicion.rivals)
+        yield from _lacking(history, suspicion, context)
         names: set[str] = set()
         for rank, cause in enumerate(causes):
             known, names = names, names | {condition.parameter for condition in cause.conditions}
@@ -54,6 +57,27 @@ def candidates(
             yield from _without_company(history, causes, {**context, **_values(causes[0], failed)})
     if len(causes) == 1:  # clear what it is: left to see it fail once more, wherever that is possible
         yield from ({**context, **_values(causes[0], failed)} for context in contexts[num_contexts:])
+
+
+def _lacking(history: History, suspicion: Suspicion, context: Assignment) -> Iterator[Assignment]:
+    """The likeliest cause without what it may lack, where chance was not seen."""
+    point = {**context, **_values(suspicion.best, suspicion.failed.seen.assignment)}
+    own = {condition.parameter for condition in suspicion.best.conditions}
+    for lack in suspicion.lacks[:MOST_LACKS]:
+        for without in _breaking(history, lack.condition, point):
+            yield without
+            if (place := lack.places[0][0]).parameter not in own:
+                yield from _breaking(history, place, without)
+
+
+def _breaking(history: History, condition: Condition, point: Assignment) -> Iterator[Assignment]:
+    """The same where a condition does not hold: as it is, or with each of the other values."""
+    if not condition.matches(point):
+        yield point
+        return
+    for value in history.space.parameters[condition.parameter].domain:
+        if not condition.matches({condition.parameter: value}):
+            yield {**point, condition.parameter: value}
 
 
 def _values(cause: Explanation, failed: Assignment) -> Assignment:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from agent.deadends.claims import claims
 from agent.deadends.suspicion import Suspicion
 from agent.propose import audits, collectives, experiment_points, prices, sums, tallies, thresholds
+from agent.propose.closed import of_closed
 from agent.propose.expectation import Expectation, likely_causes, most_told
-from agent.propose.history import History
+from agent.propose.history import History, Refusal
 from agent.propose.second_launch import LARGEST_SHARE
 from agent.store.trial import Kind, Work
 from runners import Rung
@@ -46,9 +48,25 @@ def at_probe_rung(history: History) -> tuple[Work, ...]:
     """Return the probes that the map asks for, one for each unexplained failure, or nothing."""
     if collectives.is_searching(history) or collectives.room(history) <= 0:
         return ()
-    wanted = itertools.chain.from_iterable(step(history, Rung.PROBE) for step in STEPS)
-    works = {work.identity: work for work in wanted}
-    return tuple(works.values())[: min(collectives.BATCH, collectives.room(history))]
+    wanted = of_closed(history, "wanted", lambda: _Wanted.of(history), tallies.open_questions(history))
+    history.refusals.extend(wanted.refusals)
+    history.ruled_out.update(wanted.ruled_out)
+    return wanted.probes[: min(collectives.BATCH, collectives.room(history))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The probes that the map asks for, and what is ruled out on the way: tallied each time that they are asked for."""
+
+    probes: tuple[Work, ...]
+    refusals: Sequence[Refusal]
+    ruled_out: Mapping[str, int]
+
+    @classmethod
+    def of(cls, history: History) -> _Wanted:
+        own = replace(history, refusals=[], ruled_out=Counter())
+        wanted = itertools.chain.from_iterable(step(own, Rung.PROBE) for step in STEPS)
+        return cls(tuple({work.identity: work for work in wanted}.values()), own.refusals, own.ruled_out)
 
 
 def at_dummy_rung(history: History) -> tuple[Work, ...]:
@@ -89,9 +107,9 @@ def propose(history: History, rung: Rung, *, is_early: bool = False) -> Iterator
     expectation = Expectation(history)
     turns = sorted(history.atlas.suspicions, key=lambda each: _turn(each, of_signature))
     num_weighed = 0
-    for suspicion in (each for each in turns if not _is_limit(each) and not each.rivals) if is_early else turns:
+    for suspicion in (each for each in turns if not _is_limit(each) and not each.is_clear) if is_early else turns:
         signature = suspicion.failed.signature
-        times = CLEAR if suspicion.rivals else 1
+        times = CLEAR if suspicion.is_clear else 1
         is_spent = of_signature[signature] >= times * MOST_ALIKE[suspicion.is_likely_chance] * (1 + known[signature])
         if is_spent or of_failure[_stage(suspicion)] >= times * MOST_EACH:
             continue
@@ -109,7 +127,7 @@ def propose(history: History, rung: Rung, *, is_early: bool = False) -> Iterator
 
 def _turn(suspicion: Suspicion, spent: Counter[str]) -> tuple[bool, bool, float]:
     share = suspicion.best.share * YIELDS ** spent[suspicion.failed.signature]
-    return _is_limit(suspicion), bool(suspicion.rivals), -share
+    return _is_limit(suspicion), suspicion.is_clear, -share
 
 
 def _is_limit(suspicion: Suspicion) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Set
@@ -215,10 +216,10 @@ class History:
     @cached_property
     def incumbent(self) -> Assignment | None:
         """The best working assignment so far, replaced only by what is better beyond the noise."""
-        best: str | None = None
-        for key, mean in ((key, self.means[key]) for key in self.measured):
-            if best is None or mean > self.mean(best) * (1 + ADOPTION_MARGIN):
-                best = key
+        best, bar, means = None, -math.inf, self.means
+        for key in self.measured:
+            if means[key] > bar:
+                best, bar = key, means[key] * (1 + ADOPTION_MARGIN)
         return self.measured[best] if best is not None else None
 
     def random(self, purpose: str) -> random.Random:

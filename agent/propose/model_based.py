@@ -7,6 +7,7 @@ hundreds. What the map or the duplicates rule out is rejected there and never st
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from agent.propose import tallies
 from agent.propose.history import History
 from agent.propose.memo import Memo
+from agent.propose.random_points import random_points
 from agent.store.distributions import distributions_of
 from agent.store.trial import Kind, Work
 from search_spaces import Assignment, Scalar, SearchSpace, assignment_key
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
     from optuna.trial import FrozenTrial, TrialState
 
-ASKS = 4
+ASKS = 1
 """Samples that may be ruled out before the best one's neighbours are walked instead. Each costs as much as a whole
-proposal of Optuna's, and a model that names what is known four times in a row has little more to say."""
+proposal of Optuna's, and where everything near the best is launched, one in twenty names anything else."""
 WALK = 4096
 """Points of the space looked at in that walk."""
 BEST_ROWS, RECENT_ROWS = 100, 200
@@ -114,15 +116,14 @@ def _walk(history: History) -> Iterator[Assignment]:
         neighbours = list(history.space.single_changes(history.incumbent))
         generator.shuffle(neighbours)
         yield from neighbours
-    for _ in range(WALK):
-        yield {name: generator.choice(parameter.domain) for name, parameter in history.space.parameters.items()}
+    yield from random_points(history, generator, WALK)
 
 
 def _rows(history: History) -> list[Row]:
     """Dead ends first, trials in flight last, so that a closed trial nearly always only adds a row."""
     dead = [Row(tuple(found.observed.items()), None) for found in history.atlas.confirmed]
     measured = [Row(tuple(history.measured[key].items()), history.mean(key)) for key in _modelled(history)]
-    measured += [Row(tuple(point.items()), value) for point, value in history.slower.values()][-RECENT_ROWS:]
+    measured += [Row(tuple(point.items()), value) for point, value in list(history.slower.values())[-RECENT_ROWS:]]
     in_flight = [Row(tuple(trial.work.resolved.items()), None) for trial in tallies.open_trials(history)[0]]
     return dead + measured + in_flight
 
@@ -131,7 +132,7 @@ def _modelled(history: History) -> list[str]:
     """Return the keys the model is fitted to, oldest first. Old ones leave in blocks, so that rows are mostly added."""
     keys = list(history.measured)
     old = keys[: max(0, len(keys) - BEST_ROWS) // RECENT_ROWS * RECENT_ROWS]
-    best = set(sorted(old, key=history.mean, reverse=True)[:BEST_ROWS])
+    best = set(heapq.nlargest(BEST_ROWS, old, key=history.means.__getitem__))
     return [*(key for key in old if key in best), *keys[len(old) :]]
 
 

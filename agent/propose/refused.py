@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from agent.propose.admission import MOST_KEPT, Refusal, barriers, still_locked
+from agent.propose.admission import Refusal, barriers, still_locked
 from agent.propose.history import History
 from agent.propose.points import values_of
 from agent.propose.prepared import facts_of, prepared, replaced_values
 from search_spaces import Assignment, Scalar
+
+MOST_KEPT = 2**14
+"""Candidates of which it is kept. All are forgotten where there are more."""
 
 Known = dict[tuple[Scalar, ...], tuple[str, Refusal]]
 """Values of a candidate → key of what would be asked for, and why it is refused."""

@@ -36,6 +36,13 @@ def open_trials(history: History) -> list[list[Trial]]:
     return _folded(history, "open", list, _add_open)
 
 
+def open_questions(history: History) -> tuple[str, ...]:
+    """Return the labels of what runs now and may say more than whether a launch works: probes, and experiments."""
+    launches, probes, checks = open_trials(history)
+    asked = (*(trial for trial in (*launches, *checks) if trial.work.about), *probes)
+    return tuple(map(trial_label, asked))
+
+
 def stages(history: History) -> Counter[str]:
     """Return stage → experiments that were run or are in flight in it."""
     return sum(_folded(history, "stages", Counter, _add_stage), Counter())

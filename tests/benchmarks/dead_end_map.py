@@ -26,6 +26,7 @@ from runners import Rung
 from search_spaces import Assignment, Condition, NodeModel, matches_all
 from search_spaces.node_generator import generate
 from search_spaces.node_parts import PlantedFailure
+from tests.benchmarks.look_alikes import generate_with
 from tests.support.modelled_study import ModelledStudy
 
 SAMPLES, INSIDE = 40, 200
@@ -59,11 +60,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=20)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--look-alikes", type=int, default=0, help="further flaky failures that look like planted ones")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
     tally = Tally()
     for seed in range(given.first, given.first + given.nodes):
-        measure(generate(seed), tally)
+        measure(generate_with(seed, given.look_alikes) if given.look_alikes else generate(seed), tally)
     print(f"nodes {tally.nodes}, confirmed {tally.confirmed}, hit by the {SAMPLES} samples {tally.hit}")
     print(f"true {tally.true / max(1, tally.confirmed):.3f}  minimal {tally.minimal / max(1, tally.confirmed):.3f}")
     print(f"found of those hit {tally.found / max(1, tally.hit):.3f}  flaky ones confirmed {tally.flaky_confirmed}")
@@ -102,6 +104,7 @@ def measure(node: NodeModel, tally: Tally) -> None:
             equal[name] = found
         if problem is not None:
             tally.notes.append(f"{node.name}: not true: {found} ({found.reason.value}): {problem}")
+            tally.notes += _support(node, study, found)
         elif name is None:
             tally.notes.append(f"{node.name}: not minimal: {found} ({found.reason.value})")
         tally.flaky_confirmed += name is None and any(
@@ -165,6 +168,15 @@ def untrue(node: NodeModel, found: DeadEnd) -> str | None:
         if not any(failure.reason == found.reason.value for failure in failures):
             return f"{point} {'fails otherwise' if failures else 'works'}"
     return None
+
+
+def _support(node: NodeModel, study: ModelledStudy, found: DeadEnd) -> Iterator[str]:
+    """Yield the planted failures of a dead end's reason, and each launch that it rests on with what struck there."""
+    for failure in (each for each in node.file.failures if each.reason == found.reason.value):
+        when = {name: wanted.values or (wanted.at_least, wanted.at_most) for name, wanted in failure.when.items()}
+        yield f"    {failure.name} {when}{f' {failure.probability}' if failure.is_flaky else ''}"
+    for trial in (each for each in (*study.trials, *study.probes) if trial_label(each) in found.support):
+        yield f"    {trial_label(trial)} {_cause_of(node, trial) or 'by chance'}: {trial.work.resolved}"
 
 
 def _subjects(node: NodeModel, study: ModelledStudy, found: Mapping[str, DeadEnd]) -> Iterator[str]:

@@ -103,12 +103,15 @@ NEVER_PASSED = [
         (1, 4, False),
         (2, 8, False),
         (3, 2, True),
+        (3, 0, True),
+        (1, 0, True),
+        (2, 0, False),
     )
 ]
 
 
 def test_a_single_value_that_never_passed_is_believed_although_such_failures_come_and_go_elsewhere() -> None:
-    """Chance at its rate would not have hit every launch of it."""
+    """Chance at its rate would not have hit every launch of it, nor all of those where it was seen (`graph = 0`)."""
     again = [row(outcome, "a", 3, 0, True) for outcome in (failed(), PASSED)]
     never = [row(failed(), *point) for point in NEVER_PASSED]
     assert [str(found) for found in charted([*ELSEWHERE, *again, *never]).confirmed] == ["backend = d"]
@@ -118,10 +121,10 @@ def test_a_single_value_that_never_passed_is_believed_although_such_failures_com
     ("reason", "launches", "state"),
     [
         (Reason.ASSERTION, 6, DeadEndState.CONFIRMED),
-        (Reason.KERNEL_ERROR, 7, DeadEndState.SUSPECTED),
-        (Reason.KERNEL_ERROR, 8, DeadEndState.CONFIRMED),
-        (Reason.SERVER_HANG, 7, DeadEndState.SUSPECTED),
-        (Reason.SERVER_HANG, 8, DeadEndState.CONFIRMED),
+        (Reason.KERNEL_ERROR, 9, DeadEndState.SUSPECTED),
+        (Reason.KERNEL_ERROR, 10, DeadEndState.CONFIRMED),
+        (Reason.SERVER_HANG, 9, DeadEndState.SUSPECTED),
+        (Reason.SERVER_HANG, 10, DeadEndState.CONFIRMED),
     ],
 )
 def test_kernel_errors_are_believed_after_as_many_failures_as_hangs(

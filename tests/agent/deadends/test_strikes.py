@@ -94,6 +94,21 @@ def test_the_longer_one_stands_for_both_where_it_is_likelier() -> None:
     assert left([], longer=0.9) == BOTH
 
 
+def test_several_longer_ones_that_nothing_tells_from_a_cause() -> None:
+    """One of them is rarely it, but three of them are one time in four: then nobody can tell."""
+    evidence = Evidence(SPACE, FACTS)
+    draft = _number(evidence, "draft", 3)
+    others = [_number(evidence, name, value) for name, value in (("expert", True), ("backend", "a"), ("graph", 0))]
+    strikes = [
+        dead(NO_EXPERT),
+        *(dead(backend(value)) for value in ("b", "c", "d")),
+        dead(Condition(parameter="graph", comparison=Comparison.AT_LEAST, value=1)),
+    ]
+    short, *longer = [(1.0, (draft,), 2), *((0.08, (draft, each), 2) for each in others)]
+    assert [numbers for _, numbers, _ in folded([short, *longer[:2]], strikes, evidence)] == [(draft,)]
+    assert len(folded([short, *longer], strikes, evidence)) == 4
+
+
 def test_several_that_take_it_in_together() -> None:
     """Each backend is dead without `expert`, one of them only where the draft is 3."""
     assert left([*conjunctions("a", "b", "c"), dead(backend("d"), NO_EXPERT, DRAFT_3)]) == SHORT
