@@ -108,15 +108,15 @@ def compare(before: Mapping[str, object], now: Mapping[str, object]) -> Changes:
     return Changes(tuple(relevant), tuple(noted))
 
 
-def refusal(study: str, changes: Changes) -> UsageError:
-    """Return the error that stops a resume: what differs, and the two ways on."""
-    lines = "\n".join(f"  {each}" for each in changes.relevant)
+def refusal(study: str, changes: Changes, again: str) -> UsageError:
+    """Return the error that stops a resume: what differs, and the two ways on; `again` is the line that resumes."""
     return UsageError(
-        f"the environment of study {study} changed:\n{lines}\n"
-        "What was measured before cannot be compared with what is measured now. Go on with\n"
-        f"  agent resume {study} --accept-environment\n"
-        "which keeps the earlier launches apart, measures default and baseline again, and checks again what is dead\n"
-        "and hangs on a changed fact; or begin a new study, which inherits the map, with `agent search` as before"
+        f"the environment of study {study} changed:",
+        *(f"  {each}" for each in changes.relevant),
+        "What was measured before cannot be compared with what is measured now. Go on with",
+        f"  {again} --accept-environment",
+        "which keeps the earlier launches apart, measures default and baseline again, and checks again what is dead",
+        "and hangs on a changed fact; or begin a new study, which inherits the map, with `agent search` as before",
     )
 
 

@@ -11,9 +11,17 @@ from __future__ import annotations
 
 
 class AgentError(Exception):
-    """Base of the errors whose text is shown to the user as it stands."""
+    """Base of the errors whose text is shown to the user as it stands.
+
+    Args:
+        lines: The text. What of it the user or a file wrote cannot begin a line of its own: it is shown as an escape.
+    """
 
     exit_code = 1
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
 
 
 class UsageError(AgentError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,10 @@ class Home:
         """Return the words by which a command finds this folder again; none where it would find it anyway."""
         usual = Home.find(None).path
         return [] if usual.resolve() == self.path.resolve() else ["--home", str(self.path)]
+
+    def resume(self, study: str) -> str:
+        """Return the shell line that goes on with a study of this home."""
+        return shlex.join(["agent", "resume", study, *self.words()])
 
     def artifact_dir(self, study: str, label: str) -> Path:
         """Return the folder for the files of one trial."""

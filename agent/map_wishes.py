@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent.absent import check_present
 from agent.deadends.dead_end import DeadEnd
 from agent.errors import UsageError
 from agent.propose.rechecks import RECHECKED, num_rechecks, recheck_rung
@@ -18,9 +19,10 @@ def recheck(reading: Reading, wanted: str | None) -> list[str]:
     A launch that the budget has no room for makes it grow by one; probes cost none of it.
 
     Raises:
-        UsageError: when there is no such dead end, or none that could be checked again.
+        UsageError: when there is no such dead end, none that could be checked again, or nothing to check it with.
     """
     history, store = reading.history, reading.store
+    check_present(history.runner)
     chosen = [_one(reading, wanted)] if wanted is not None else list(history.atlas.in_state(*RECHECKED))
     for found in chosen:
         if found.state not in RECHECKED:
@@ -37,7 +39,7 @@ def recheck(reading: Reading, wanted: str | None) -> list[str]:
     if launches and missing > 0:
         store.set_attribute(BUDGET, history.budget + missing)
     told = [f"queued for {store.name}: {found.id} ({found}), as a {_word(rungs[found.id])}" for found in chosen]
-    return [*told, f"a running agent does it next; otherwise: agent resume {store.name}"]
+    return [*told, f"a running agent does it next; otherwise: {reading.again}"]
 
 
 def _word(rung: Rung) -> str:

@@ -49,7 +49,9 @@ def asked_node(spec: StudySpec) -> tuple[NodeModel | RecordedNode, Path] | None:
     except UnreadableFileError as error:
         if error.path != path:
             raise
-        raise spec.error(error.problem, "node", spec.node) from error
+        shipped = ", ".join(shipped_nodes())
+        problem = f"{error.problem}. Name a file that is there, or a shipped node: {shipped}"
+        raise spec.error(problem, "node", spec.node) from error
     _check_reasons(node, path)
     return node, path
 

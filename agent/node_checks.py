@@ -55,7 +55,11 @@ def _package(name: str, cure: str, *, is_needed: bool = False) -> NodeCheck:
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         return NodeCheck(name, False, "not installed", cure, is_needed)
-    return NodeCheck(name, True, importlib.metadata.version(name), is_needed=is_needed)
+    try:
+        version: str | None = importlib.metadata.version(name)  # None where a damaged installation has no such line
+    except importlib.metadata.PackageNotFoundError:  # copied, not installed: it works all the same
+        version = None
+    return NodeCheck(name, True, version or "version unknown", is_needed=is_needed)
 
 
 def _py_spy(tools: Sequence[Path]) -> NodeCheck:

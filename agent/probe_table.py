@@ -11,7 +11,7 @@ from agent.node_probe import COLLECTIVE, Candidate, Probed, found_in, label
 from agent.store.trial import Trial
 from runners import ProbedCall
 from search_spaces import Assignment
-from search_spaces.switches import value_text
+from search_spaces.switches import spelled
 
 
 class RowState(StrEnum):
@@ -57,8 +57,7 @@ class Row:
     def name(self) -> str:
         """What the row is about, in words."""
         words = [
-            value_text(value) if name == COLLECTIVE else f"{name}={value_text(value)}"
-            for name, value in self.values.items()
+            spelled(value) if name == COLLECTIVE else f"{name}={spelled(value)}" for name, value in self.values.items()
         ]
         return " ".join(words) or "default"
 
@@ -83,7 +82,7 @@ def _row(probed: Probed, candidate: Candidate) -> Row:
         return Row(values, RowState.FAILED, f"{failure.reason.value}{line}", trial)
     rewrites = (*candidate.work.rewrites, *trial.work.rewrites)
     if rewrites:
-        said = dict.fromkeys(f"runs {each.parameter}={value_text(each.resolved)}: {each.why}" for each in rewrites)
+        said = dict.fromkeys(f"runs {each.parameter}={spelled(each.resolved)}: {each.why}" for each in rewrites)
         return Row(values, RowState.REPLACED, "; ".join(said), trial)
     return Row(values, RowState.WORKS, _backend(trial), trial)
 

@@ -6,14 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from agent.errors import INTERRUPTED_EXIT_CODE
 from agent.interruption import Interruption
 from runners.cookies import KEEP_ENVIRON, SESSION_VARIABLE, kill_processes
-from runners.session_watchdog import start_session_watchdog
+from runners.session_watchdog import SessionWatchdog, start_session_watchdog
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LEAVE_S = 2.0
 """How long a process that leaves at once may take to kill what it started."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_watchdogs: list[SessionWatchdog] = []
+"""Those of this process's sessions, the present one last."""
 
 
 @contextmanager
@@ -29,9 +31,11 @@ def guarded(session_id: str) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in (SESSION_VARIABLE, *KEEP_ENVIRON)}
     os.environ.update({SESSION_VARIABLE: session_id, **KEEP_ENVIRON})
     watchdog = start_session_watchdog(session_id)
+    _watchdogs.append(watchdog)
     try:
         yield
     finally:
+        _watchdogs.remove(watchdog)
         kill_processes(session_id, variable=SESSION_VARIABLE)  # what a start of Ray that was cut short left
         watchdog.close()
         for name, value in before.items():
@@ -65,8 +69,15 @@ def _is_wanted_to_outlive(number: int) -> bool:
     return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
 
 
+def last_words(text: str) -> AbstractContextManager[None]:
+    """Have the session's watchdog tell the user this much, should the process end within the body without a word."""
+    return _watchdogs[-1].last_words(text) if _watchdogs else nullcontext()
+
+
 def leave(message: str, exit_code: int, console: Console) -> None:
     """End this process at once, whatever its threads are doing, and what it started: its watchdog may be dead."""
+    for watchdog in _watchdogs:
+        watchdog.take_back()
     try:
         with suppress(OSError):  # there may be nobody to tell it to
             console.show_cursor()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agent.absent import missing, stored_engine
 from agent.epochs import chart_at
 from agent.heritage import chart_of
 from agent.home import Home
@@ -13,7 +14,6 @@ from agent.studies import open_study
 from agent.study_history import history_of
 from agent.summary import StudySummary, summarise
 from agent.wishes import read_counts, read_wishes
-from runners.registry import make_runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Reading:
     store: StudyStore
     tracking_uri: str
     history: History
+    again: str
+    """The shell line that goes on with it."""
 
     def history_with(self, label: str) -> History:
         """Return the history that has the launch (#12 or 12) or probe (p3): an earlier one, where it is older than a
@@ -35,6 +37,11 @@ class Reading:
         wishes = read_wishes(self.store)
         atlas = chart_at(self.store, found.epoch, wishes.forgotten_names)
         return history_of(self.store, self.history.runner, atlas, wishes, found.epoch)
+
+    @property
+    def missing(self) -> str:
+        """What the study lacks to go on or to repeat a launch, and what to do; empty where nothing is missing."""
+        return missing(self.history.runner)
 
     @property
     def summary(self) -> StudySummary:
@@ -50,7 +57,7 @@ def read_study(home: Home, name: str | None, storage_url: str | None) -> Reading
     """
     store, tracking_uri = open_study(home, name, storage_url)
     manifest, wishes = store.manifest, read_wishes(store)
-    runner = make_runner(manifest.settings.engine.engine)
+    runner = stored_engine(manifest.settings.engine)
     atlas = chart_of(store, wishes)
     history = history_of(store, runner, atlas, wishes)
-    return Reading(store, tracking_uri, history)
+    return Reading(store, tracking_uri, history, home.resume(store.name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from agent.absent import check_present, stored_engine
 from agent.environment import Collect, collected_facts, compare, facts_now, refusal
 from agent.errors import UsageError
 from agent.home import Home
@@ -55,13 +56,22 @@ def study_to_resume(
 
 
 def check_environment(
-    store: StudyStore, console: Console, *, accept: bool, collect: Collect = collected_facts
+    store: StudyStore, home: Home, console: Console, *, accept: bool, collect: Collect = collected_facts
 ) -> ChangedEnvironment | None:
     """Return the changed environment to go on in, or None where nothing changed that matters.
 
+    Args:
+        store: The study.
+        home: Its home.
+        console: Where it is noted what changed and does not matter.
+        accept: Whether the user wants to go on in it.
+        collect: Reads the facts of this node.
+
     Raises:
-        UsageError: something did, and the user has not accepted it, with the differences and the two ways on.
+        UsageError: something did, and the user has not accepted it, with the differences and the two ways on; or
+            node model or engine are gone.
     """
+    check_present(stored_engine(store.manifest.settings.engine))
     try:
         now = facts_now(store.manifest, os.environ, collect)
     except EngineNotUsableError as error:
@@ -72,5 +82,5 @@ def check_environment(
     if not changes.relevant:
         return None
     if not accept:
-        raise refusal(store.name, changes)
+        raise refusal(store.name, changes, home.resume(store.name))
     return ChangedEnvironment(now, changes.relevant)

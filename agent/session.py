@@ -6,8 +6,9 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent.algebra_threads import one_algebra_thread
@@ -23,7 +24,7 @@ from agent.mirror.mlflow_mirror import MlflowMirror
 from agent.mirror.snapshot import StudyStatus
 from agent.mirror.tracking import default_artifact_root, default_tracking_uri
 from agent.mirror.worker import MirrorWorker
-from agent.process_end import guarded, leave, signals
+from agent.process_end import guarded, last_words, leave, signals
 from agent.propose.history import History
 from agent.propose.order import Stop
 from agent.recovery import begin_session, close_orphans, give_up_ownership, take_ownership
@@ -121,7 +122,7 @@ def run_session(store: StudyStore, home: Home, options: SessionOptions, console:
         with (
             guarded(session_id),
             signals(console) as interruption,
-            _started(interruption, options, store, console) as pool,
+            _started(interruption, options, store, console, home.resume(store.name)) as pool,
         ):
             campaign = Campaign(
                 store=store,
@@ -186,12 +187,15 @@ def ray_of(options: SessionOptions, store: StudyStore, console: Console, again: 
     def lost(what: str) -> None:
         _leave_without(what, again, console)
 
+    words = f"Error: the agent ended while Ray started: it was killed, or a part of Ray died. {_on_with(again)}"
+    held: AbstractContextManager[None]
     if options.ray_address is not None:
-        with _running(LadderPool(options.ray_address, lost=lost), console) as pool:
-            yield pool
-        return
-    local = pool_of(store.manifest.space, settings, facts, os.environ, options.slots, lost=lost)
-    with gpus_held(settings, facts, os.environ), _running(local, console, settings) as pool:
+        pool, held, needed = LadderPool(options.ray_address, lost=lost), nullcontext(), None
+    else:
+        pool = pool_of(store.manifest.space, settings, facts, os.environ, options.slots, lost=lost)
+        held, needed = gpus_held(settings, facts, os.environ), settings
+    pool.around_start = partial(last_words, words)
+    with held, _running(pool, console, needed):
         yield pool
 
 
@@ -222,19 +226,23 @@ def _end(pool: RayPool, console: Console) -> None:
 
 def _leave_without(what: str, again: str, console: Console) -> None:
     """End this process, whose main thread hangs in a call of Ray's; the watchdog kills what is left of it."""
-    message = f"Error: Ray's {what}. Nothing is lost: go on with `{again}`."
-    leave(f"{message} If it happens again, see in `dmesg` what kills it.", NodeUnusableError.exit_code, console)
+    leave(f"Error: Ray's {what}. {_on_with(again)}", NodeUnusableError.exit_code, console)
+
+
+def _on_with(again: str) -> str:
+    """Return what to do once something killed Ray; `again` is the command that goes on."""
+    return f"Nothing is lost: go on with `{again}`. If it happens again, see in `dmesg` what kills it."
 
 
 @contextmanager
 def _started(
-    interruption: Interruption, options: SessionOptions, store: StudyStore, console: Console
+    interruption: Interruption, options: SessionOptions, store: StudyStore, console: Console, again: str
 ) -> Iterator[RayPool]:
     """Keep a Ray as `ray_of` does, and let a signal end its start at once.
 
     A closed terminal takes the daemons with it that Ray is waiting for, and it would wait for a minute.
     """
     interruption.is_starting = True
-    with ray_of(options, store, console, f"agent resume {store.name}") as pool:
+    with ray_of(options, store, console, again) as pool:
         interruption.is_starting = False
         yield pool

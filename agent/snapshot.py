@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from agent.absent import missing
 from agent.deadends.atlas import Atlas
 from agent.deadends.observation import trial_label
 from agent.epochs import chart_at
@@ -50,6 +51,8 @@ def status_of(store: StudyStore, history: History) -> StudyStatus:
     """Return whether a stored study is being run, has nothing more to do, or was interrupted."""
     if owner_of(store) is not None:
         return "running"
+    if missing(history.runner):  # nobody to propose with: the budget alone tells
+        return "finished" if history.spent >= history.budget else "interrupted"
     proposal = propose(history, Sampler(history.space))
     return "finished" if isinstance(proposal, Stop) and not proposal.resumable else "interrupted"
 

@@ -127,7 +127,7 @@ def start(plan: Plan, home: Home, console: Console) -> Ended:
     if plan.storage_url == home.storage_url:
         home.create()
     storage = open_storage(plan.storage_url)
-    manifest = _with_free_name(plan, storage)
+    manifest = _with_free_name(plan, storage, home)
     if plan.spec.inherit:
         found: dict[str, object] = {"inherited": inherited_by(manifest, storage, plan.storage_url)}
         found |= {"spread": manifest.spread or inherited_spread(manifest, storage, plan.storage_url)}
@@ -228,11 +228,11 @@ def _tracking_uri(spec: StudySpec, home: Home) -> str:
     return spec.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or default_tracking_uri(home.path)
 
 
-def _with_free_name(plan: Plan, storage: BaseStorage) -> Manifest:
+def _with_free_name(plan: Plan, storage: BaseStorage, home: Home) -> Manifest:
     manifest, known = plan.manifest, study_names(storage)
     if plan.spec.name is None:
         for name in known:
-            _refuse_if_open(StudyStore(storage, plan.storage_url, name), manifest)
+            _refuse_if_open(StudyStore(storage, plan.storage_url, name), manifest, home)
         return named(manifest, free_name(manifest.settings.name, known))
     if plan.spec.name not in known:
         return manifest
@@ -240,21 +240,21 @@ def _with_free_name(plan: Plan, storage: BaseStorage) -> Manifest:
     if store.manifest.space.fingerprint != manifest.space.fingerprint:
         raise UsageError(
             f"--name {store.name}: a study of another search space has this name. Choose another name, "
-            f"or go on with that one: agent resume {store.name}"
+            f"or go on with that one: {home.resume(store.name)}"
         )
-    _refuse_if_open(store, manifest)
+    _refuse_if_open(store, manifest, home)
     raise UsageError(
         f"--name {store.name}: a study has this name already. Choose another name, or give it more launches: "
-        f"agent resume {store.name} --budget N"
+        f"{home.resume(store.name)} --budget N"
     )
 
 
-def _refuse_if_open(store: StudyStore, manifest: Manifest) -> None:
+def _refuse_if_open(store: StudyStore, manifest: Manifest, home: Home) -> None:
     spent, budget = sum(trial.counts for trial in store.trials()), read_wishes(store).budget
     if spent < budget and _same_work(store.manifest, manifest):
         raise UsageError(
             f"study {store.name} of the same specification is open ({spent} of {budget} launches): "
-            f"go on with `agent resume {store.name}`, or begin another one with --name"
+            f"go on with `{home.resume(store.name)}`, or begin another one with --name"
         )
 
 

@@ -51,6 +51,8 @@ class RayPool:
             lost: Ends the process, in which Ray hangs since something of it died: under the start of a local one, or
                 later. Is told what died, in words that follow on "Ray's".
         """
+        self.around_start: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Entered for each start: Ray ends the process when a daemon dies that it registers with (seen on 2.60)."""
         self._address = address
         self._num_cpus = num_cpus
         self._lost = lost
@@ -78,7 +80,7 @@ class RayPool:
         # Said once by Ray at every start, about a default that we want.
         logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
         try:
-            with handlers_kept(), self._watched():
+            with self.around_start(), handlers_kept(), self._watched():
                 ray.init(**self._arguments())
         except Exception as error:  # it raises bare ones too: "The current node timed out during startup" (2.60)
             self._remove_folder()

@@ -2,8 +2,9 @@
 
 `kill -9` of an agent leaves Ray's daemons and, below them, engines that hold GPU memory. All of them carry the
 session's id in their environment. A small process of its own session holds the reading end of a pipe from the agent;
-its end without a farewell means that the agent died. This file is both the agent's side and that process, which runs
-it as a bare script with nothing but the standard library.
+its end without a farewell means that the agent died. Through the same pipe it learns what to tell the user then: a
+process that is ended from below, as by Ray's library, can say nothing. This file is both the agent's side and that
+process, which runs it as a bare script with nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import os
 import select
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 if __name__ == "__main__":
     # A bare stand-in for the package: its real __init__ loads far more than this small process should hold.
@@ -23,7 +25,10 @@ if __name__ == "__main__":
 from runners.cookies import SESSION_VARIABLE, kill_processes
 from runners.processes import open_pidfd
 
-FAREWELL = b"bye"
+FAREWELL = b"bye\n"
+BLOCK_BYTES = 4096
+"""Most that a pipe takes in one piece. Source: PIPE_BUF of Linux."""
+STDERR = 2
 KILL_BOUND_S = 120.0
 """How long it tries: a process that a GPU driver holds can take tens of seconds to die."""
 
@@ -41,7 +46,7 @@ class SessionWatchdog:
                 [sys.executable, "-I", "-S", __file__, session_id, str(os.getpid())],
                 stdin=reader,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=None if sys.__stderr__ is not None else subprocess.DEVNULL,  # else a file of ours may be no. 2
                 env={},
                 start_new_session=True,
             )
@@ -53,12 +58,29 @@ class SessionWatchdog:
         """Return the pid of the watching process."""
         return self._process.pid
 
+    @contextmanager
+    def last_words(self, text: str) -> Iterator[None]:
+        """Have a line of text written to standard error, should this process end within the body and say nothing."""
+        self._write(text.replace("\n", " ").encode()[: BLOCK_BYTES - 1] + b"\n")
+        try:
+            yield
+        finally:
+            self.take_back()
+
+    def take_back(self) -> None:
+        """Have nothing written: this process says itself why it ends."""
+        self._write(b"\n")
+
+    def _write(self, line: bytes) -> None:
+        if self._writer >= 0:
+            with suppress(BrokenPipeError):  # it is gone already
+                os.write(self._writer, line)
+
     def close(self) -> None:
         """Dismiss the watching process; nothing is killed. May be called again."""
         if self._writer < 0:
             return
-        with suppress(BrokenPipeError):  # it is gone already
-            os.write(self._writer, FAREWELL)
+        self._write(FAREWELL)
         os.close(self._writer)
         self._writer = -1
         self._process.wait()
@@ -74,25 +96,45 @@ def start_session_watchdog(session_id: str) -> SessionWatchdog:
 
 
 def main(session_id: str, agent: int) -> None:
-    """Wait for the farewell or the end of the agent; after the latter, kill the session."""
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
+    """Wait for the farewell or the end of the agent; after the latter, say its last words and kill the session."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    if not _hears_farewell(agent):
+    heard = _heard(agent)
+    if heard != FAREWELL:
+        _say(heard)
         kill_processes(session_id, variable=SESSION_VARIABLE, bound_s=KILL_BOUND_S)
 
 
-def _hears_farewell(agent: int) -> bool:
-    """Wait for the pipe or for the agent's end: a forked child of the agent may hold the pipe open after it."""
+def _say(words: bytes) -> None:
+    """Write what there is to say, and let go of the agent's output: whoever reads it waits for nobody but the agent."""
+    with suppress(OSError):  # nobody reads it any more
+        if words.strip():
+            os.write(STDERR, words)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, STDERR)
+    os.close(nowhere)
+
+
+def _heard(agent: int) -> bytes:
+    """Return the agent's last line, once it said farewell or has ended: a forked child may hold the pipe open."""
+    pipe, text, last, is_alive = sys.stdin.fileno(), b"", b"", True
+    os.set_blocking(pipe, False)
     poller = select.poll()
-    poller.register(sys.stdin.fileno(), select.POLLIN)
-    timeout_ms = None
+    poller.register(pipe, select.POLLIN)
     try:
         if (descriptor := open_pidfd(agent)) is not None:
             poller.register(descriptor, select.POLLIN)
     except ProcessLookupError:
-        timeout_ms = 0  # the agent is dead: only look whether it said farewell
-    ready = [descriptor for descriptor, _ in poller.poll(timeout_ms)]
-    return sys.stdin.fileno() in ready and os.read(sys.stdin.fileno(), len(FAREWELL)) == FAREWELL
+        is_alive = False  # only look what it said
+    while last != FAREWELL:
+        ready = [each for each, _ in poller.poll(None if is_alive else 0)]
+        is_alive = is_alive and ready == [pipe]
+        block = os.read(pipe, BLOCK_BYTES) if pipe in ready else b""
+        if not block and (pipe in ready or not is_alive):
+            break
+        text = (text + block)[-2 * BLOCK_BYTES :]
+        last = text.splitlines(keepends=True)[-1]
+    return last
 
 
 if __name__ == "__main__":

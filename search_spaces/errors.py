@@ -13,6 +13,7 @@ _WORDS = {
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
     "a valid tuple": "a list, such as [1, 8]",
+    "a valid array": "a list, such as [1, 8]",
     "a valid dictionary": "a mapping, such as {name: value}",
     ", unable to parse string as an integer": "",
 }

@@ -16,7 +16,7 @@ from search_spaces.narrowing import restricted, within
 from search_spaces.parameter import Parameter
 from search_spaces.relation import Relation
 from search_spaces.scalar import StrictScalar
-from search_spaces.switches import SpaceModel, Switches, value_text
+from search_spaces.switches import SpaceModel, Switches, spelled, value_text
 
 
 class SearchSpace(SpaceModel):
@@ -171,7 +171,7 @@ class SearchSpace(SpaceModel):
         for candidate in domain:
             if is_one_of(value, (candidate,)) or (isinstance(value, str) and value_text(candidate) == value.lower()):
                 return candidate
-        shown = listed(value_text(candidate) for candidate in domain)
+        shown = listed(map(spelled, domain))
         raise SpecificationError(
             f"{shortened(repr(value), MOST_NAME_CHARS)} is not one of its values: {shown}", key=name
         )

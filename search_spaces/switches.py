@@ -14,12 +14,17 @@ from search_spaces.scalar import StrictScalar
 class SpaceModel(BaseModel):
     """Base of the models a space file is made of."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
 
 
 def value_text(value: Scalar) -> str:
-    """Return how a value is written on the command line and as a key of `switches`: `true`, `8`, `ring`."""
+    """Return how values are told apart on the command line and as keys of `switches`, whatever their case: `ring`."""
     return str(value).lower()
+
+
+def spelled(value: Scalar) -> str:
+    """Return how a value is shown: as its engine reads it, and true and false as YAML has them."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _as_keys(value: object) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
 from pathlib import Path
 from typing import TypeVar
@@ -55,7 +56,9 @@ class YamlDocument:
             if root is None:
                 raise SpecificationError("the file is empty", path=self.path, line=1)
             self._note_lines(root, ())
-            return self._construct(root)
+            data = self._construct(root)
+            self._check_numbers(data, ())
+            return data
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position) + 1
             raise SpecificationError(
@@ -76,6 +79,14 @@ class YamlDocument:
         except (ValueError, OverflowError) as error:  # for example a number of 5,000 digits
             line = unreadable_line(root)
             raise SpecificationError(f"a value cannot be read: {error}", path=self.path, line=line) from error
+
+    def _check_numbers(self, data: object, location: Location) -> None:
+        """Nothing here is measured or limited in infinities, and what is computed of one fails far from its line."""
+        if isinstance(data, float) and not math.isfinite(data):
+            raise self.error("must be a finite number", *location)
+        items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+        for name, value in items:
+            self._check_numbers(value, (*location, name))
 
     def _note_lines(self, node: yaml.Node, location: Location) -> None:
         self.lines.setdefault(location, node.start_mark.line + 1)

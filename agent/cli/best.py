@@ -60,6 +60,8 @@ def command(
     for text in about_the_best(headline(summary)):
         print_indented(console, text, 0)
     print_command(console, "repeat it with:", line)
+    if reading.missing:
+        console.print(f"\nnote: it does not run now: {reading.missing}", style="yellow", soft_wrap=True)
     if commands is not None and not summary.modelled:
         print_schedule(commands, console)
 

@@ -56,8 +56,7 @@ def _exit_code(ended: Ended, manifest: Manifest, home: Home, console: Console) -
         return NothingWorksError.exit_code
     if not ended.stop.resumable:
         return 0
-    command = shlex.join(["agent", "resume", manifest.settings.name, *home.words()])
-    console.print(f"\ngo on with: {command}", style="bold", soft_wrap=True)
+    console.print(f"\ngo on with: {home.resume(manifest.settings.name)}", style="bold", soft_wrap=True)
     if ended.stop.node_unusable:
         return NodeUnusableError.exit_code
     if ended.stop.storage_failed or ended.stop.why.startswith(Reason.DISK_FULL.value):

@@ -136,6 +136,6 @@ def _ending(explained: TrialExplanation, unit: str) -> list[str]:
 
 
 def _words(values: Assignment) -> str:
-    from search_spaces.switches import value_text
+    from search_spaces.switches import spelled
 
-    return " ".join(f"{name}={value_text(value)}" for name, value in values.items())
+    return " ".join(f"{name}={spelled(value)}" for name, value in values.items())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,6 +19,9 @@ WRONG_INPUT = 2
 PACKAGE = "serving-search-agent"
 INTERRUPTED = 130
 """As `agent.errors` has it, which is not loaded here."""
+DISK_TROUBLE = 5
+"""As `agent.errors` has it, which is not loaded here."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 COMMANDS = {
     "search": "search",
     "resume": "resume",
@@ -59,7 +65,10 @@ class LazyGroup(click.Group):
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
         """Read the words of the command line."""
-        with _interruptible():
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # a terminal or file of another encoding may lack "×" and "≥"
+                stream.reconfigure(errors="replace")
+        with _interruptible(), _full_output():
             return super().make_context(*args, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -99,13 +108,14 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what is wrong with the input or the node ends as one message and an exit code."""
-        with _interruptible():
+        with _interruptible(), _full_output():
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
         from agent.errors import INTERRUPTED_EXIT_CODE, AgentError, UsageError
         from agent.private_files import private_files
 
+        _check_folder()
         try:
             with private_files(), _printable_usage():
                 return super().invoke(ctx)
@@ -114,9 +124,9 @@ class LazyGroup(click.Group):
 
             if not isinstance(error, SpecificationError):
                 raise
-            _fail(str(error), UsageError.exit_code)
+            _fail(_shown(str(error)), UsageError.exit_code)
         except AgentError as error:
-            _fail(str(error), error.exit_code)
+            _fail("\n".join(map(_shown, error.lines)), error.exit_code)
         except KeyboardInterrupt:
             _fail("interrupted; nothing that was closed is lost: go on with `agent resume`", INTERRUPTED_EXIT_CODE)
 
@@ -131,6 +141,17 @@ def _interruptible() -> Iterator[None]:
 
 
 @contextmanager
+def _full_output() -> Iterator[None]:
+    """Whoever sends the output into a file on a full disk is told so: it is no file of ours, so it has no name here."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL or error.filename is not None:
+            raise
+        _fail(f"the output cannot be written: {error.strerror}", DISK_TROUBLE)
+
+
+@contextmanager
 def _printable_usage() -> Iterator[None]:
     """What somebody typed is shown without what moves a terminal's cursor; click repeats it as it is."""
     try:
@@ -139,9 +160,17 @@ def _printable_usage() -> Iterator[None]:
         raise click.UsageError(_shown(error.format_message()), error.ctx) from error
 
 
+def _check_folder() -> None:
+    """Relative paths, and what is started from here, need the folder that a shell stands in."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        _fail(f"the present folder cannot be used ({error.strerror}): change to one that is there", WRONG_INPUT)
+
+
 def _fail(message: str, exit_code: int) -> None:
     with suppress(OSError):  # a closed terminal; the code is still read
-        click.echo(f"Error: {_shown(message)}", err=True)
+        click.echo(f"Error: {message}", err=True)
     sys.exit(exit_code)
 
 
@@ -158,9 +187,12 @@ def _show_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> No
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        click.echo(f"agent, version {version(PACKAGE)}")
-    except PackageNotFoundError:
+        found: str | None = version(PACKAGE)
+    except (PackageNotFoundError, KeyError, TypeError):  # the last two where what was installed is damaged
+        found = None
+    if found is None:
         _fail("the version is not known: this copy is not installed. In its folder, run: pip install -e .", WRONG_INPUT)
+    click.echo(f"agent, version {found}")
     ctx.exit()
 
 

@@ -21,10 +21,11 @@ def command(study: str | None, storage: str | None, home: str | None) -> None:
     from agent.recovery import owner_of
     from agent.store.study_store import PAUSED
 
-    store = read_study(Home.find(home), study, storage).store
+    reading = read_study(Home.find(home), study, storage)
+    store = reading.store
     owner = owner_of(store)
     if owner is None:
-        click.echo(f"{store.name} is not running; go on with: agent resume {store.name}")
+        click.echo(f"{store.name} is not running; go on with: {reading.again}")
         return
     store.set_attribute(PAUSED, True)
-    click.echo(f"{store.name}: {owner} finishes what is in flight, then leaves; go on with: agent resume {store.name}")
+    click.echo(f"{store.name}: {owner} finishes what is in flight, then leaves; go on with: {reading.again}")

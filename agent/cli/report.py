@@ -38,6 +38,10 @@ def command(study: str | None, output: Path | None, storage: str | None, home: s
     except OSError as error:
         from agent.errors import StorageError
 
-        raise StorageError(f"the report cannot be written to {folder}: {error.strerror}") from error
+        raise StorageError(
+            f"the report cannot be written to {folder}: {error.strerror}. Name another folder: --output"
+        ) from error
     click.echo(folder / "report.html")
     click.echo(folder / "report.md")
+    if best and reading.missing:
+        click.echo(f"note: the command in it does not run now: {reading.missing}", err=True)

@@ -66,7 +66,7 @@ def command(
         console.print(f"note: {store.name} ran on the nodes of a cluster; to go on there, add --ray-address")
     is_modelled = store.manifest.settings.engine.node_model is not None
     collect = cluster_facts(ray_address, store.manifest) if ray_address and not is_modelled else collected_facts
-    changed = check_environment(store, console, accept=accept_environment, collect=collect)
+    changed = check_environment(store, place, console, accept=accept_environment, collect=collect)
     place.create()
     facts, space, engine = store.manifest.facts, store.manifest.space, store.manifest.settings.engine
     if ray_address is None and not is_modelled:

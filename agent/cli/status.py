@@ -94,7 +94,9 @@ def _lines(reading: Reading) -> Iterator[str]:
     if owner and (left := time_left(history.trials, history.budget - history.earlier)):
         yield left
     if not owner and not is_spent:
-        yield f"go on with: agent resume {summary.study}"
+        yield f"go on with: {reading.again}"
+        if reading.missing:
+            yield f"first: {reading.missing}"
 
 
 def _saved(saved: Saved) -> dict[str, object]:

@@ -21,9 +21,10 @@ def command(study: str | None, tracking_uri: str | None, as_json: bool, storage:
     import dataclasses
     import json
 
-    from agent.errors import AgentError, UsageError
+    from agent.cli.mirror_trouble import mirror_trouble
+    from agent.errors import UsageError
     from agent.home import Home
-    from agent.mirror.client import MirrorError, wait_for_slow_servers
+    from agent.mirror.client import wait_for_slow_servers
     from agent.mirror.tracking import check_tracking_uri
     from agent.reading import read_study
     from agent.session import make_mirror
@@ -36,10 +37,8 @@ def command(study: str | None, tracking_uri: str | None, as_json: bool, storage:
     if (problem := check_tracking_uri(uri, SLOW_S)) is not None:
         raise UsageError(f"{problem} Start the server, or name another with --tracking-uri.")
     status = status_of(reading.store, reading.history)
-    try:
+    with mirror_trouble():
         report = make_mirror(uri, place).sync(snapshot_of(reading.store, reading.history, status))
-    except MirrorError as error:
-        raise AgentError(str(error)) from error
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(report)))
         return

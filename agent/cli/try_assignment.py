@@ -52,7 +52,7 @@ def command(values: tuple[str, ...], study: str | None, storage: str | None, hom
     if history.spent + len(waiting) > history.budget:
         store.set_attribute(BUDGET, history.spent + len(waiting))
     click.echo(f"queued for {store.name}: " + " ".join(values))
-    click.echo(f"a running agent launches it next; otherwise: agent resume {store.name}")
+    click.echo(f"a running agent launches it next; otherwise: {reading.again}")
 
 
 def _launch(history: History, asked: Assignment) -> Work | None:

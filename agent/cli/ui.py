@@ -20,6 +20,7 @@ def command(study: str | None, port: int | None, storage: str | None, home: str 
     import os
     import sys
 
+    from agent.cli.mirror_trouble import mirror_trouble
     from agent.errors import UsageError
     from agent.home import Home
     from agent.mirror.tracking import default_artifact_root, default_tracking_uri, is_server, ui_arguments, ui_page
@@ -31,7 +32,8 @@ def command(study: str | None, port: int | None, storage: str | None, home: str 
     place = Home.find(home)
     reading = read_study(place, study, storage)
     uri = reading.tracking_uri
-    experiment = make_mirror(uri, place).experiment_of(reading.store.name)
+    with mirror_trouble():
+        experiment = make_mirror(uri, place).experiment_of(reading.store.name)
     if experiment is None:
         raise UsageError(f"MLflow has nothing of study {reading.store.name} yet: agent sync {reading.store.name}")
     if is_server(uri):

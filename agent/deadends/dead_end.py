@@ -11,7 +11,7 @@ from runners import Frozen, Rung
 from search_spaces import Assignment, Scalar
 from search_spaces.assignment import is_one_of
 from search_spaces.condition import Conjunction, matches_all
-from search_spaces.switches import value_text
+from search_spaces.switches import spelled
 
 
 class DeadEndState(StrEnum):
@@ -49,7 +49,7 @@ class Escape(Frozen):
     @property
     def changes(self) -> str:
         """Return the variant in words: `nccl_algo=allreduce:tree`."""
-        return " ".join(f"{name}={value_text(value)}" for name, value in self.instead.items())
+        return " ".join(f"{name}={spelled(value)}" for name, value in self.instead.items())
 
     def __str__(self) -> str:
         return f"{self.changes} {self.state.value}" + (f" in {self.trial}" if self.trial else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage, RDBStorage
 
 ATTEMPTS, PAUSE_S = 4, 0.5
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/]*@")
 
 
@@ -35,7 +37,13 @@ def storage_errors(url: str) -> Iterator[None]:
         ) from error
     except (StorageInternalError, UpdateFinishedTrialError, SQLAlchemyError, OSError) as error:
         cause = error.__cause__ or error
-        text = str(getattr(cause, "orig", None) or cause).splitlines()[0]
+        original = getattr(cause, "orig", None) or cause
+        text = str(original).splitlines()[0]
+        if getattr(original, "sqlite_errorcode", None) in DAMAGED:
+            raise StorageError(
+                f"storage {_without_password(url)}: {text}: it is damaged, or a file of something else. Put a copy of "
+                "it back, or name another place with --home or --storage."
+            ) from error
         raise StorageError(
             f"storage {_without_password(url)}: {text}. Nothing is lost: mend it and run `agent resume`."
         ) from error

@@ -1,4 +1,4 @@
-"""The files beside the page about clusters: Slurm's and Kubernetes' own checks, and words that the agent knows."""
+"""The files beside the page about clusters: Slurm's and Kubernetes' own checks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import click
 import kubernetes_validate
-import pytest
 import yaml
-
-from agent.cli.main import main
 
 FOLDER = Path(__file__).parents[2] / "agent" / "clusters"
 SLURM = FOLDER / "slurm.sh"
@@ -49,6 +45,12 @@ def test_the_directives_of_the_slurm_script_stand_where_slurm_reads_them() -> No
     assert max(directives) < first
 
 
+def test_the_job_has_all_of_its_nodes_and_outlives_one() -> None:
+    """Slurm's defaults are a share of the memory, and the end of the job with its first node that fails."""
+    found = set(re.findall(r"^#SBATCH --([a-z-]+=?\S*)", SLURM.read_text(encoding="utf-8"), re.MULTILINE))
+    assert {"exclusive", "mem=0", "no-kill", "requeue", "gpus-per-node=8", "signal=B:TERM@300"} <= found
+
+
 def test_kubernetes_takes_the_job_and_its_volume() -> None:
     kinds = {document["kind"]: document for document in documents("kubernetes-job.yaml")}
     assert set(kinds) == {"PersistentVolumeClaim", "Job"}
@@ -64,6 +66,30 @@ def test_kubernetes_takes_the_pods_of_the_ray_cluster() -> None:
         checked(pod)
 
 
+KEYS = {
+    "cluster": {"rayVersion", "headGroupSpec", "workerGroupSpecs"},
+    "head": {"rayStartParams", "template"},
+    "worker": {"groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template"},
+}
+"""Those of a RayCluster that are used here; others are dropped without a word. Source: ray.io/v1 of KubeRay 1.3."""
+
+
+def test_the_operator_knows_every_key_of_the_cluster() -> None:
+    """And every option of `ray start` is text, one that this Ray has."""
+    from ray.scripts.scripts import start
+
+    (cluster,) = documents("kuberay.yaml")
+    spec = cluster["spec"]
+    assert cluster["apiVersion"] == "ray.io/v1"
+    assert set(spec) == KEYS["cluster"]
+    assert set(spec["headGroupSpec"]) == KEYS["head"]
+    options = {option for parameter in start.params for option in parameter.opts}
+    for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+        assert set(group) in (KEYS["head"], KEYS["worker"])
+        assert {f"--{name}" for name in group["rayStartParams"]} <= options
+        assert all(isinstance(value, str) for value in group["rayStartParams"].values())
+
+
 def test_the_job_talks_to_the_cluster_beside_it() -> None:
     """The operator calls the head's service after the cluster; both sides need the same token and the same models."""
     (cluster,) = documents("kuberay.yaml")
@@ -76,20 +102,3 @@ def test_the_job_talks_to_the_cluster_beside_it() -> None:
     assert agent["image"] == worker["image"]
     mounts = [{each["mountPath"] for each in side["volumeMounts"]} for side in (agent, worker)]
     assert "/models" in mounts[0] & mounts[1]
-
-
-@pytest.mark.parametrize("name", ["slurm.sh", "kubernetes-job.yaml"])
-def test_every_option_of_a_command_is_one_that_the_agent_has(name: str) -> None:
-    text = (FOLDER / name).read_text(encoding="utf-8").replace('"${where[@]}"', "--ray-address x --storage x")
-    commands = re.findall(r"\bagent (search|resume|status)\b([^\n|>&]*)", "\n".join(_code(text)))
-    assert {command for command, _ in commands} == {"search", "resume", "status"}
-    for command, words in commands:
-        assert isinstance(main, click.Group)
-        found = main.get_command(click.Context(main), command)
-        assert found is not None
-        options = {option for parameter in found.params for option in parameter.opts}
-        assert set(re.findall(r"--[a-z-]+", words)) <= options
-
-
-def _code(text: str) -> list[str]:
-    return [line for line in text.splitlines() if not line.lstrip().startswith("#")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -123,3 +125,21 @@ def test_py_spy_is_found_beside_the_engine(tmp_path: Path, monkeypatch: pytest.M
     found = next(each for each in node_checks({}, Home(tmp_path), [tmp_path]) if each.name == "py-spy")
     assert (found.is_there, found.found) == (True, str(tool))
     assert not next(each for each in node_checks({}, Home(tmp_path)) if each.name == "py-spy").is_there
+
+
+def _missing(name: str) -> str:
+    raise metadata.PackageNotFoundError(name)
+
+
+def _without_a_version(name: str) -> None:
+    """What Python 3.11 gives for a folder of metadata without its file."""
+
+
+@pytest.mark.parametrize("missing", [_missing, _without_a_version])
+def test_a_package_without_metadata_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: Callable[[str], str | None]
+) -> None:
+    """One that was copied, and not installed, can be imported: only its version is not known."""
+    monkeypatch.setattr(metadata, "version", missing)
+    ray = next(each for each in node_checks({}, Home(tmp_path)) if each.name == "ray")
+    assert (ray.is_there, ray.found) == (True, "version unknown")

@@ -86,7 +86,7 @@ def test_a_fact_that_was_not_known_before_says_nothing() -> None:
 
 
 def test_the_refusal_names_the_differences_and_both_ways_on() -> None:
-    text = str(refusal("mine", Changes(("driver: 1 → 2",), ())))
+    text = str(refusal("mine", Changes(("driver: 1 → 2",), ()), "agent resume mine"))
     assert "driver: 1 → 2" in text
     assert "agent resume mine --accept-environment" in text and "agent search" in text
 
@@ -209,7 +209,7 @@ def test_a_trial_of_an_earlier_epoch_is_explained_by_the_map_of_its_time(store: 
 
     begin_epoch(store, NEW_FACTS, ())
     closed(store, work(Kind.DEFAULT))
-    reading = Reading(store, "", history(store))
+    reading = Reading(store, "", history(store), "agent resume")
     then = reading.history_with("#3")
     assert then.facts == FACTS and {found.state for found in then.atlas.dead_ends} == {DeadEndState.CONFIRMED}
     assert [trial.number for trial in then.trials] == list(range(BEFORE)) and then.earlier == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from agent.outcome import Failure
 from agent.reasons import Reason
 from runners import Exit, Phase, RunRecord
 from runners.replay import answer
-from search_spaces import NodeModel, RecordedNode, load_node, load_replayed, shipped_nodes
+from search_spaces import NodeModel, RecordedNode, load_node, load_replayed, node_path, shipped_nodes
 from search_spaces.failure_texts import TEXTS
 from search_spaces.node_parts import PlantedFailure
 from tests.support.command_line import Search, agent, environment, start_agent
@@ -26,6 +27,19 @@ from tests.support.small_node import request_for, small_data, small_node, writte
 STORY = "pcie8-blackwell-cuda128"
 ALSO_RIGHT = {Reason.COLLECTIVE_ERROR: {Reason.CUDA_GRAPH_INCOMPATIBLE}}
 """Other reasons that people accept for a log of this one (a bare NCCL_ALGO=Tree dies while graphs are captured)."""
+READ = [
+    ("status",),
+    ("status", "--json"),
+    ("best",),
+    ("best", "--json"),
+    ("report",),
+    ("deadends", "--all"),
+    ("deadends", "--json"),
+    ("explain", "#3", "--json"),
+    ("explain", "p0"),
+    ("sync",),
+]
+"""Commands that read a study."""
 BASE = {"backend": "a", "draft": 2, "graph": 8, "expert": False}
 
 
@@ -103,7 +117,9 @@ def test_blames_that_the_model_leaves_open_are_those_of_the_text(tmp_path: Path)
 def story(tmp_path_factory: pytest.TempPathFactory) -> Search:
     """A whole campaign on the story's node, through Ray: what would take hours of the node."""
     home = tmp_path_factory.mktemp("story") / "home"
-    words = ("search", "--engine", "replay", "--node", STORY, "--budget", "40")
+    node = home.parent / "node.yaml"
+    shutil.copyfile(node_path(STORY), node)
+    words = ("search", "--engine", "replay", "--node", str(node), "--budget", "40")
     search = start_agent(*words, home=home)
     assert search.ended.returncode == 0, search.ended.stderr
     return search
@@ -128,6 +144,20 @@ def test_reading_commands_say_that_the_node_is_modelled(story: Search) -> None:
     for command in ("status", "best"):
         assert f"modelled node {STORY}" in agent(command, home=story.home).stdout
     assert json.loads(agent("best", "--json", home=story.home).stdout)["modelled"] == STORY
+
+
+def test_values_are_shown_as_the_engine_reads_them(story: Search, invoke: Callable[..., Result]) -> None:
+    """NCCL_PROTO knows LL and no ll; what somebody types is found whatever its case."""
+    for number in range(40):
+        changes = json.loads(invoke("explain", str(number), "--json", "--home", str(story.home)).stdout)["changes"]
+        shown = {f"{name}={value}" for name, value in changes.items() if str(value) != str(value).lower()}
+        if shown:
+            break
+    assert shown
+    text = invoke("explain", str(number), "--home", str(story.home)).stdout
+    assert all(each in text for each in shown)
+    wrong = invoke("try", "nccl_proto=x", "--home", str(story.home)).stderr
+    assert "auto, allreduce:LL" in wrong
 
 
 def test_the_map_of_the_campaign_holds_what_is_planted(story: Search) -> None:
@@ -160,13 +190,50 @@ def invoke(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     return lambda *words: CliRunner().invoke(main, list(words))
 
 
+@pytest.fixture
+def nodeless(story: Search) -> Iterator[Path]:
+    """The campaign's home while its node model lies elsewhere."""
+    node = story.home.parent / "node.yaml"
+    aside = node.rename(node.with_suffix(".aside"))
+    yield story.home
+    aside.rename(node)
+
+
+@pytest.mark.parametrize("words", READ, ids=" ".join)
+def test_what_is_stored_is_read_without_the_node_model(
+    invoke: Callable[..., Result], nodeless: Path, words: tuple[str, ...]
+) -> None:
+    """Word for word what is shown with it; only where a command is to be repeated it says what that would need."""
+    without = invoke(*words, "--home", str(nodeless))
+    node = nodeless.parent / "node.yaml"
+    shutil.copyfile(node.with_suffix(".aside"), node)
+    whole = invoke(*words, "--home", str(nodeless))
+    assert (without.exit_code, whole.exit_code) == (0, 0), without.output
+    assert without.stdout.removeprefix(whole.stdout).count(f"{node}: cannot be read") == (words == ("best",))
+    assert without.stdout.startswith(whole.stdout)
+    assert without.stderr.count(str(node)) == (words[0] == "report")
+
+
+@pytest.mark.parametrize("words", [("resume", "--budget", "50"), ("try", "ep_size=8"), ("deadends", "--recheck")])
+def test_what_would_ask_the_node_model_says_that_it_is_gone(
+    invoke: Callable[..., Result], nodeless: Path, words: tuple[str, ...]
+) -> None:
+    """Before anything is written: which file, and what to do."""
+    before = invoke("status", "--json", "--home", str(nodeless)).stdout
+    result = invoke(*words, "--home", str(nodeless))
+    assert result.exit_code == 2, result.output
+    assert f"{nodeless.parent / 'node.yaml'}: cannot be read" in result.stderr
+    assert "Put the file back" in result.stderr
+    assert invoke("status", "--json", "--home", str(nodeless)).stdout == before
+
+
 @pytest.mark.parametrize(
     ("words", "fragments"),
     [
         (["--engine", "replay"], ["--engine", "add --node", STORY]),
         (["--node", STORY], ["--node", "add --engine replay"]),
         (["--engine", "replay", "--node", "pcie8"], ["--node pcie8", "no node model of that name"]),
-        (["--engine", "replay", "--node", "missing.yaml"], ["missing.yaml", "cannot be read"]),
+        (["--engine", "replay", "--node", "missing.yaml"], ["missing.yaml", "cannot be read", STORY]),
         (["--engine", "replay", "--node", STORY, "--space", "torch"], ["--space", "the node model says"]),
         (["--engine", "replay", "--node", STORY, "--tp", "4"], ["--tp", "the node model says"]),
         (["--engine", "replay", "--node", STORY, "--pin", "allreduce=x"], ["--pin allreduce", "nccl, custom"]),

@@ -94,9 +94,11 @@ def _by_make(words: tuple[str, ...]) -> None:
 
 
 def _by_sbatch(words: tuple[str, ...]) -> None:
-    """The job's script is there, and hands its words to a search."""
-    assert (ROOT / words[0]).exists()
-    parsed_by_agent(("search", *words[1:]))
+    """The job's script is there, behind options of Slurm's own, and hands its words to a search."""
+    number = next(index for index, word in enumerate(words) if not word.startswith("--"))
+    assert {word.partition("=")[0] for word in words[:number]} <= {"--nodes", "--dependency", "--time"}
+    assert (ROOT / words[number]).exists()
+    parsed_by_agent(("search", *words[number + 1 :]))
 
 
 def _by_pip(words: tuple[str, ...]) -> None:

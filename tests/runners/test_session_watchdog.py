@@ -87,3 +87,26 @@ def test_close_may_be_called_when_the_watchdog_is_gone(session: str) -> None:
     watchdog = start_session_watchdog(session)
     os.kill(watchdog.pid, signal.SIGKILL)
     watchdog.close()
+
+
+LAST_WORDS = """
+import os, sys
+from runners.session_watchdog import start_session_watchdog
+
+watchdog = start_session_watchdog(sys.argv[1])
+with watchdog.last_words("it ended from below"):
+    if sys.argv[2] == "within":
+        os._exit(1)
+if sys.argv[2] == "dismissed":
+    watchdog.close()
+os._exit(1)
+"""
+
+
+@pytest.mark.parametrize(("ending", "said"), [("within", "it ended from below\n"), ("after", ""), ("dismissed", "")])
+def test_the_watchdog_says_what_the_agent_cannot(session: str, ending: str, said: str) -> None:
+    """Only for an end within the body; and it holds the agent's standard error no longer than it takes to say it."""
+    command = [sys.executable, "-c", LAST_WORDS, session, ending]
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, said)

@@ -40,6 +40,9 @@ MISTAKES: list[tuple[Change, str, str]] = [
     (lambda data: data["failures"][2].update(probability=1.2), "failures.2.probability", "at most 1"),
     (lambda data: data.update(rungs=["full"]), "failures.1.rung", "no probe rung"),
     (lambda data: data["no_ops"][0].update(resolved={"expert": 0}), "no_ops.0.resolved.expert", "not one of its"),
+    (lambda data: data["failures"][0].update(seconds=-1), "failures.0.seconds", "at least 0"),
+    (lambda data: data["performance"]["effects"][1].update(times=float("inf")), "effects.1.times", "finite number"),
+    (lambda data: data["facts"].update(gpu_memory_bytes=float("nan")), "facts.gpu_memory_bytes", "finite number"),
     (lambda data: data.update(narrow={"pins": {"draft": 7}}), "narrow", "0, 1, 2, 3"),
 ]
 

@@ -41,6 +41,8 @@ class RayCluster:
     process: subprocess.Popen[str]
     variables: dict[str, str]
     """What whoever wants to talk to it must have in the environment; whoever has it ends with the cluster."""
+    folder: Path
+    """Where Ray keeps the cluster's files."""
     nodes: list[ClusterNode] = field(default_factory=list)
     """Living ones, the head first."""
     address: str = ""
@@ -103,9 +105,12 @@ def ray_cluster() -> Iterator[RayCluster]:
     environment = {**kept, **quiet, **variables, "PYTHONPATH": str(ROOT)}
     pipe = subprocess.PIPE
     program = [sys.executable, "-m", "tests.support.ray_cluster"]
-    process = subprocess.Popen(program, env=environment, stdin=pipe, stdout=pipe, text=True, cwd=ROOT)
+    # In a session of its own: what ends our whole group, as `timeout` does, leaves it the time to end the daemons.
+    process = subprocess.Popen(
+        program, env=environment, stdin=pipe, stdout=pipe, text=True, cwd=ROOT, start_new_session=True
+    )
     try:
-        yield RayCluster(process, variables)
+        yield RayCluster(process, variables, Path(folder))
     finally:
         kill_processes(mark, variable=MARK)
         process.wait()
@@ -113,7 +118,15 @@ def ray_cluster() -> Iterator[RayCluster]:
 
 
 def serve() -> None:
-    """Do what is said on standard input, and answer each line with one of JSON."""
+    """Do what is said on standard input, and answer each line with one of JSON; when nobody is left there, end all."""
+    try:
+        _answer()
+    finally:
+        kill_processes(os.environ[MARK], variable=MARK)
+        shutil.rmtree(os.environ["RAY_TMPDIR"], ignore_errors=True)
+
+
+def _answer() -> None:
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(shutdown_at_exit=False)

@@ -100,6 +100,7 @@ def test_an_unknown_command_names_the_nearest(invoke: Invoke, tmp_path: Path) ->
         ("pin:\n  draft_lenght: 3\n", [":2: pin.draft_lenght", "Did you mean 'draft_length'?"]),
         ("pin:\n  draft_length: 3\nexclude:\n  draft_length: [3]\n", [":4: exclude.draft_length", "keep one"]),
         ("exclude:\n  expert_parallel: [true, false]\n", [":2: exclude.expert_parallel", "at least one"]),
+        ("exclude:\n  draft_length: 3\n", [":2: exclude.draft_length", "a list"]),
         ("options:\n  ratio: .nan\n", [":2: options.ratio", "finite"]),
         ("budget: true\n", [":1: budget", "integer"]),
         ("storage: nonsense\n", [":1: storage", "sqlite:////"]),

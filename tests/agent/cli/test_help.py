@@ -102,10 +102,18 @@ def test_an_interruption_at_any_moment_has_the_code_of_one(monkeypatch: pytest.M
     assert CliRunner().invoke(main, ["status"]).exit_code == INTERRUPTED_EXIT_CODE == 130
 
 
-def test_a_copy_that_is_not_installed_says_so_instead_of_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
+def _missing(name: str) -> str:
+    raise metadata.PackageNotFoundError(name)
 
+
+def _without_a_version(name: str) -> None:
+    """What Python 3.11 gives for a folder of metadata without its file."""
+
+
+@pytest.mark.parametrize("missing", [_missing, _without_a_version])
+def test_a_copy_that_is_not_installed_says_so_instead_of_its_version(
+    monkeypatch: pytest.MonkeyPatch, missing: Callable[[str], str | None]
+) -> None:
     assert CliRunner().invoke(main, ["--version"]).output.startswith("agent, version ")
     monkeypatch.setattr(metadata, "version", missing)
     result = CliRunner().invoke(main, ["--version"])

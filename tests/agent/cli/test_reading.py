@@ -101,6 +101,79 @@ def test_reading_does_not_write(invoke: Invoke, finished: Path) -> None:
     assert (finished / "study.db").read_bytes() == before
 
 
+def test_the_line_that_goes_on_names_the_home(
+    invoke: Invoke, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is copied as it stands; a home that is found anyway is left away."""
+    home = copied(finished, tmp_path / "agent-state")
+    words = with_wish(home)
+    for command in (["status"], ["pause"], ["try", *words]):
+        assert f"agent resume SyntheticEngine --home {home}\n" in printed(invoke(*command, "--home", str(home)))
+    again = invoke("search", "--engine", ENGINE, *SYNTHETIC, "--home", str(home))
+    assert f"agent resume SyntheticEngine --home {home}`" in again.stderr
+    monkeypatch.chdir(tmp_path)
+    assert "agent resume SyntheticEngine\n" in printed(invoke("status"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [(lambda text: b"text" * 1000, "file is not a database"), (lambda text: text[:20000], "malformed")],
+    ids=["not", "cut"],
+)
+def test_a_damaged_study_database_is_said_to_be_damaged(
+    invoke: Invoke, finished: Path, tmp_path: Path, damage: Callable[[bytes], bytes], words: str
+) -> None:
+    """Nobody promises that nothing is lost."""
+    home = copied(finished, tmp_path / "home")
+    (home / "study.db").write_bytes(damage((home / "study.db").read_bytes()))
+    result = invoke("status", "--home", str(home))
+    assert result.exit_code == 5
+    assert words in result.stderr and "it is damaged" in result.stderr and "Nothing is lost" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["sync", "ui"])
+def test_a_damaged_store_of_mlflow_is_said_with_what_to_do(
+    invoke: Invoke, finished: Path, tmp_path: Path, command: str
+) -> None:
+    """The study does not need it."""
+    home = copied(finished, tmp_path / "home")
+    (home / "mlflow.db").write_bytes(b"text" * 1000)
+    result = invoke(command, "--home", str(home))
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert "file is not a database" in result.stderr and "`agent sync`" in result.stderr
+    assert invoke("status", "--home", str(home)).exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["status", "best", "report", "deadends", "explain"])
+def test_a_study_is_read_without_its_engine(
+    invoke: Invoke, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Everything is stored, the command of the best as it was launched."""
+    words = {"explain": ["#1"], "report": ["--output", str(tmp_path)]}.get(command, [])
+    whole = printed(invoke(command, *words, "--home", str(finished)))
+    monkeypatch.setitem(sys.modules, ENGINE.partition(":")[0], None)  # what a folder not on the path looks like
+    result = invoke(command, *words, "--home", str(finished))
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0] == whole.splitlines()[0]
+    assert ("cannot be loaded" in result.output) == (command in ("best", "report"))
+
+
+@pytest.mark.parametrize("words", [("resume", "--budget", "20"), ("sync",), ("try", "draft_length=2")])
+def test_without_its_engine_a_study_does_not_go_on(
+    invoke: Invoke, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """With what is missing and what to do; MLflow needs it as little as any reader."""
+    home = copied(finished, tmp_path / "home")
+    monkeypatch.setitem(sys.modules, ENGINE.partition(":")[0], None)
+    result = invoke(*words, "--home", str(home))
+    if words == ("sync",):
+        assert result.exit_code == 0, result.output
+        return
+    assert result.exit_code == 2, result.output
+    assert "cannot be loaded" in result.stderr and "PYTHONPATH" in result.stderr
+
+
 def test_a_dry_run_prints_the_plan_and_writes_nothing(invoke: Invoke, tmp_path: Path) -> None:
     """Node, engine, what will be searched and how much of it: what has no meaning here is not counted."""
     home = tmp_path / "home"

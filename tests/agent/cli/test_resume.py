@@ -64,8 +64,11 @@ def test_a_changed_model_file_stops_the_resume_before_anything_is_launched(
     before = store.attributes()
     result = invoke("resume", "--home", str(home.path))
     assert result.exit_code == 2
-    for words in ("node_file: ", "agent resume modelled --accept-environment", "agent search"):
-        assert words in result.output
+    lines = result.stderr.splitlines()
+    assert lines[0] == "Error: the environment of study modelled changed:"
+    assert lines[1].startswith("  node_file: ")
+    assert f"  agent resume modelled --home {home.path} --accept-environment" in lines
+    assert "`agent search`" in lines[-1]
     assert StudyStore(open_storage(store.url), store.url, "modelled").attributes() == before
 
 
