@@ -121,7 +121,14 @@ class DeadEnd(Frozen):
         A confirmed dead end blocks wherever it matches; a suspected one only where everything that may belong to the
         cause has the values it was seen with, since a failed single change proves no more than that.
         """
-        return self.is_barrier and all(self.may_block(name, assignment[name]) for name in self.asked_about)
+        if self.state is DeadEndState.CONFIRMED:
+            return self.matches(assignment)
+        if self.state is DeadEndState.SUSPECTED:
+            if not matches_all(self.conditions, assignment):
+                return False
+            named = {condition.parameter for condition in self.conditions}
+            return all(assignment[name] == self.observed[name] for name in self.suspects if name not in named)
+        return False
 
     @property
     def is_barrier(self) -> bool:
@@ -135,7 +142,10 @@ class DeadEnd(Frozen):
         return tuple(dict.fromkeys((*(condition.parameter for condition in self.conditions), *rest)))
 
     def may_block(self, name: str, value: Scalar) -> bool:
-        """Return whether it blocks assignments with this value, if their other values are such as well."""
+        """Return whether it blocks assignments with this value, if their other values are such as well.
+
+        What says so of each parameter that it asks about is blocked, where it blocks anything (`Blocking`).
+        """
         own = [condition for condition in self.conditions if condition.parameter == name]
         if not all(condition.matches({name: value}) for condition in own):
             return False

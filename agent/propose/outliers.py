@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from search_spaces import Scalar
 
-Value = tuple[str, str]
-"""A parameter and the text of one of its values."""
+Value = tuple[str, Scalar]
+"""A parameter and one of its values. No two of a parameter are equal."""
 
 RANK = 3
 """Launches that have to be as good for one to be called usual: the luckiest one is not."""
@@ -28,7 +28,7 @@ def ruinous(logs: Sequence[float], points: Sequence[Mapping[str, Scalar]], names
         points: The assignment of each launch.
         names: Parameters whose values may be to blame.
     """
-    values = [[(name, repr(point[name])) for name in names] for point in points]
+    values = [[(name, point[name]) for name in names] for point in points]
     usual = _usual(logs)
     harmless = {value for log, row in zip(logs, values, strict=True) if log >= usual - FAR for value in row}
     found: dict[Value, None] = {}

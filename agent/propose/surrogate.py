@@ -221,7 +221,7 @@ class Surrogate:
     @cached_property
     def _explained(self) -> list[bool]:
         """Whether a ruinous value explains why a row is what it is."""
-        return [any(repr(row.assignment[name]) == text for name, text in self._ruinous) for row in self._rows]
+        return [any(row.assignment[name] == value for name, value in self._ruinous) for row in self._rows]
 
     @cached_property
     def _bounded(self) -> list[float]:
@@ -275,5 +275,5 @@ class Surrogate:
         for row, beforehand in enumerate(known):
             if beforehand.doubts:
                 doubts[row] = beforehand.doubts
-        ruined = [[RUIN * (repr(point[name]) == text) for name, text in self._ruinous] for point in points]
+        ruined = [[RUIN * (point[name] == value) for name, value in self._ruinous] for point in points]
         return Features(effects, settled, np.hstack([kept, doubts, np.array(ruined).reshape(len(points), -1)]))

@@ -20,7 +20,7 @@ def test_a_value_that_alone_makes_launches_far_slower_is_to_blame(below: float) 
     """Its launch differs from usual ones in nothing else; one that changes two things at once blames neither."""
     alone: Assignment = {"graph": 0, "proto": "a"}
     both: Assignment = {"graph": 0, "proto": "c"}
-    assert ruinous([*USUAL, -below], [*POINTS, alone], ["graph", "proto"]) == [("graph", "0")]
+    assert ruinous([*USUAL, -below], [*POINTS, alone], ["graph", "proto"]) == [("graph", 0)]
     assert ruinous([*USUAL, -below], [*POINTS, both], ["graph", "proto"]) == []
 
 
