@@ -58,7 +58,7 @@ def stop_rule(history: History, work: Work) -> StopRule | None:
 
 def study_spread(history: History) -> Spread:
     """Return how much launches differ, by the study's own repeats and by what was known before it."""
-    own = spread_of(values for values in history.values.values() if len(values) > 1)
+    own = spread_of(history.values.of_several)
     return pooled([own, *([history.known_spread] if history.known_spread else [])])
 
 
@@ -75,10 +75,9 @@ def margin(spread: Spread, launches: int) -> float:
 
 def bar(history: History, spread: Spread) -> Bar:
     """Return the objective below which a launch is clearly slower than some assignment that was measured."""
-    found = history.values.values()
-    highest = max((values[0] for values in found if len(values) == 1), default=None)
+    highest = history.values.best_of_once
     best = {} if highest is None else {1: math.log(highest)}  # of those with as many launches, only the best can set it
-    for values in (each for each in found if len(each) > 1):
+    for values in history.values.of_several:
         middle = math.fsum(math.log(value) for value in values) / len(values)
         best[len(values)] = max(middle, best.get(len(values), -math.inf))
     gaps = {number: margin(spread, number) for number in best}

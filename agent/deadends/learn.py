@@ -267,15 +267,19 @@ class Lesson:
         """Return what is suspected of a failure, beside chance."""
         found: Sequence[Explanation] = self._explanations(failed, unexplained)
         is_repeated = self._is_repeated(failed, found[0].support)
+        chance, seen = self._chance(failed), self._seen_of(failed, found[0], unexplained)
+        odds, why = chance.weighed(found[0].numbers, *seen)
+        if why is not None:  # whatever the cause would be, it is chance
+            return Suspicion(failed, beside_chance(found, odds), is_repeated), partial(chance.is_still_certain, why)
         if found[0].share >= BELIEVED and (doubted := self._doubt(failed, found[0], unexplained)) is not None:
             failed, found = doubted.failed, doubted.explanations
-        chance, seen = self._chance(failed), self._seen_of(failed, found[0], unexplained)
-        (odds, why), is_clear = chance.weighed(found[0].numbers, *seen), is_repeated and found[0].share >= BELIEVED
+            chance, seen = self._chance(failed), self._seen_of(failed, found[0], unexplained)
+            odds, _ = chance.weighed(found[0].numbers, *seen)
+        is_clear = is_repeated and found[0].share >= BELIEVED
         rivals = tuple(chance.rivals(found[0].numbers, *seen)) if is_clear else ()
         lacks = tuple(lacks_of(chance, self.strikes, found[0].numbers, *seen)) if is_clear else ()
         is_rare = is_clear and not chance.is_excluded(found[0].numbers, *seen)
-        suspicion = Suspicion(failed, beside_chance(found, odds), is_repeated, rivals, lacks, is_rare)
-        return suspicion, partial(chance.is_still_certain, why) if why and not is_clear else None
+        return Suspicion(failed, beside_chance(found, odds), is_repeated, rivals, lacks, is_rare), None
 
     def _contradicted(self, left: Sequence[Failed], odd: int, unexplained: int) -> Iterator[Failed]:
         """One failure of each launch that also passed, at its rung or above it: nothing can explain such a failure."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 
 from agent.deadends.atlas import Atlas
 from agent.effects import Rewrites, rewritten
@@ -21,6 +22,7 @@ from agent.propose.memo import Memo
 from agent.propose.prepared import prepared
 from agent.propose.rung_memory import RungMemory
 from agent.propose.starts import base_of, starts_of
+from agent.propose.values import Values, measured_values
 from agent.settings import StudySettings
 from agent.spread import Spread, pooled, spread_of
 from agent.store.trial import Kind, Lease, Trial, Work
@@ -120,14 +122,14 @@ class History:
         return sums.interruptions(self)
 
     @cached_property
-    def values(self) -> Mapping[str, list[float]]:
+    def values(self) -> Values:
         """Resolved assignment's key → values of all its measured launches, repeats included, in order.
 
         Of several goals it is one figure, with the weights of the next launch.
         """
         if len(self.settings.goals) == 1:
-            return sums.values(self)
-        return sums.weighed_values(self, None if self.is_even else self._num_closed)
+            return measured_values(self)
+        return Values(sums.weighed_values(self, None if self.is_even else self._num_closed))
 
     @cached_property
     def evenly(self) -> History:
@@ -149,10 +151,14 @@ class History:
         """Key → resolved assignment of everything that was measured, in order of first measurement."""
         return sums.measured(self)
 
-    @cached_property
-    def slower(self) -> Mapping[str, tuple[Assignment, float]]:
-        """Key → resolved assignment and partial value of what was stopped early as slower and never measured since."""
-        return {key: found for key, found in sums.stopped_early(self).items() if key not in self.measured}
+    def slower(self, latest: int) -> list[tuple[Assignment, float]]:
+        """Return the latest assignments that were stopped early as slower and never measured since, oldest first.
+
+        Each is resolved, and comes with its partial value.
+        """
+        stopped, measured = sums.stopped_early(self), self.measured
+        found = (stopped[key] for key in reversed(stopped) if key not in measured)
+        return list(islice(found, latest))[::-1]
 
     def working_at(self, rung: Rung) -> dict[str, Assignment]:
         """Return key → resolved assignment of everything that worked at this rung or above it."""
@@ -171,17 +177,17 @@ class History:
     def spread(self) -> Spread:
         """How far launches differ: by the repeats, and by what is usual."""
         usual = Spread(variance=USUAL_NOISE_SD**2, freedom=USUAL_WEIGHT)
-        return pooled([usual, spread_of(values for values in self.values.values() if len(values) > 1)])
+        return pooled([usual, spread_of(self.values.of_several)])
 
     @cached_property
     def means(self) -> Mapping[str, float]:
         """Key → mean value of an assignment over its launches."""
-        return sums.means(self.values)
+        return self.values.means
 
     @cached_property
     def ranking(self) -> list[str]:
         """Return the keys of the measured assignments, best mean first."""
-        return sorted(self.measured, key=self.means.__getitem__, reverse=True)
+        return self.values.ranking
 
     @cached_property
     def default(self) -> Assignment:
@@ -216,10 +222,10 @@ class History:
     @cached_property
     def incumbent(self) -> Assignment | None:
         """The best working assignment so far, replaced only by what is better beyond the noise."""
-        best, bar, means = None, -math.inf, self.means
-        for key in self.measured:
-            if means[key] > bar:
-                best, bar = key, means[key] * (1 + ADOPTION_MARGIN)
+        best, bar = None, -math.inf
+        for key, mean in self.means.items():  # in order of first measurement
+            if mean > bar:
+                best, bar = key, mean * (1 + ADOPTION_MARGIN)
         return self.measured[best] if best is not None else None
 
     def random(self, purpose: str) -> random.Random:

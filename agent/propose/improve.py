@@ -259,7 +259,7 @@ class Improvement:
             keys = [key for key in keys[:-LATEST_ROWS] if key in best] + keys[-LATEST_ROWS:]
         rows = [(history.measured[key], history.mean(key), len(history.values[key])) for key in keys]
         # What was stopped early is a launch like any other: its requests say little less than all would have said.
-        rows += [(point, value, 1) for point, value in list(history.slower.values())[-LATEST_ROWS:]]
+        rows += [(point, value, 1) for point, value in history.slower(LATEST_ROWS)]
         known = self._known([point for point, _, _ in rows])
         return [Seen(*row, effect) for row, effect in zip(rows, known, strict=True)]
 
@@ -272,4 +272,4 @@ class Improvement:
     @cached_property
     def _expected_rows(self) -> Expected:
         """What is expected of the rows that the process is fitted to."""
-        return self._surrogate.expect([row.assignment for row in self._rows], [row.known for row in self._rows])
+        return self._surrogate.expect_rows(len(self._rows))

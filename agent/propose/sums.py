@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -59,11 +58,6 @@ def interruptions(history: History) -> Counter[str]:
     return sum(folds, Counter())
 
 
-def values(history: History) -> dict[str, list[float]]:
-    """Return key → values of all measured launches of an assignment, in order; for studies of one goal."""
-    return history.memo.fold("values", history.trials, dict, _add_value)
-
-
 def weighed_values(history: History, index: int | None) -> dict[str, list[float]]:
     """Return the same for studies of several goals, weighed as for the launch of that number, or all alike."""
     found: dict[str, list[float]] = defaultdict(list)
@@ -115,11 +109,6 @@ def failed_once(history: History) -> dict[str, Trial]:
 def best_rates(history: History) -> dict[int, float]:
     """Return concurrency → the highest rate that a launch was measured with, in output tokens per second."""
     return history.memo.fold("best rates", history.trials, dict, _add_rates)
-
-
-def means(found: Mapping[str, list[float]]) -> dict[str, float]:
-    """Return key → mean of its values."""
-    return {key: each[0] if len(each) == 1 else statistics.fmean(each) for key, each in found.items()}
 
 
 def measured(history: History) -> dict[str, Assignment]:
@@ -266,12 +255,6 @@ def _add_probed(found: set[str], trial: Trial) -> None:
 def _add_fault(found: Counter[str], trial: Trial) -> None:
     if trial.is_our_fault:
         found[trial.work.identity] += 1
-
-
-def _add_value(found: dict[str, list[float]], trial: Trial) -> None:
-    if trial.is_measured and trial.outcome is not None and trial.outcome.value:
-        key = trial.work.key
-        found[key] = [*found.get(key, ()), trial.outcome.value]
 
 
 def _add_measured(found: dict[str, Assignment], trial: Trial) -> None:

@@ -153,6 +153,16 @@ class Surrogate:
             mean + self._offset + np.array([each.value for each in known]), np.sqrt(np.maximum(variance, 0.0))
         )
 
+    def expect_rows(self, number: int) -> Expected:
+        """Return the same of the first rows that it was fitted to."""
+        import numpy as np
+
+        explained = self._whitener @ self._sum(self._own)[:, :number]
+        mean = explained.T @ (self._whitener @ self._targets)
+        variance = self._variance(self._seen)[:number] - (explained**2).sum(axis=0)
+        known = np.array([row.known.value for row in self._rows[:number]])
+        return Expected(mean + self._offset + known, np.sqrt(np.maximum(variance, 0.0)))
+
     def outlook(self, points: Sequence[Assignment], known: Sequence[Beforehand], rivals: Sequence[int]) -> Outlook:
         """Return what is expected of candidates beside the rivals that they have to beat.
 

@@ -15,7 +15,7 @@ from agent.recorded import recorded_lines
 from agent.spread import Spread
 from agent.summary import summarise
 from runners import Rung
-from search_spaces import NodeModel
+from search_spaces import NodeModel, assignment_key
 from tests.support.lives import split, two_failures
 from tests.support.modelled_study import ModelledStudy
 from tests.support.planted import FACTS, small_space
@@ -101,9 +101,11 @@ def test_what_was_stopped_is_left_out_of_a_recorded_table(undisturbed: ModelledS
 def test_what_was_stopped_is_evidence_of_a_low_objective_and_never_the_best(undisturbed: ModelledStudy) -> None:
     """The surrogate expects about its partial value there; it is ranked nowhere and repeated never."""
     history = undisturbed.history()
-    assert history.slower
+    slower = history.slower(len(history.trials))
+    assert slower
     improvement = Improvement(history)
-    for key, (point, value) in history.slower.items():
+    for point, value in slower:
+        key = assignment_key(point)
         assert key not in history.values and key not in history.ranking
         assert key not in improvement.expected_ranking()
         (expected,) = improvement._surrogate.expect([point], improvement._known([point])).mean

@@ -1,0 +1,72 @@
+"""What the assignments of a study measured: values of each, their means and their order, as launches are added."""
+
+from __future__ import annotations
+
+import statistics
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from agent.store.trial import Trial
+
+if TYPE_CHECKING:
+    from agent.propose.history import History
+
+
+class Values(dict[str, list[float]]):
+    """Resolved assignment's key → values of all its measured launches, in order; keys in order of first measurement."""
+
+    def __init__(self, found: Mapping[str, list[float]] | None = None) -> None:
+        super().__init__()
+        self.means: dict[str, float] = {}
+        """Key → mean value, in the same order."""
+        self._several: dict[str, None] = {}
+        """Keys of the assignments that were launched more than once."""
+        self._ordered: list[tuple[float, int, str]] = []
+        """Negative mean, number in order of first measurement, and key; ascending."""
+        self._numbers: dict[str, int] = {}
+        for key, values in (found or {}).items():
+            for value in values:
+                self.add(key, value)
+
+    def __copy__(self) -> Values:
+        found = Values()
+        found.update(self)
+        found.means, found._several = self.means.copy(), self._several.copy()
+        found._ordered, found._numbers = self._ordered.copy(), self._numbers.copy()
+        return found
+
+    def add(self, key: str, value: float) -> None:
+        """Take in one more launch of an assignment."""
+        if key in self:
+            self._several[key] = None
+            del self._ordered[bisect_left(self._ordered, (-self.means[key], self._numbers[key], key))]
+        self[key] = values = [*self.get(key, ()), value]
+        number = self._numbers.setdefault(key, len(self._numbers))
+        self.means[key] = mean = value if len(values) == 1 else statistics.fmean(values)
+        insort(self._ordered, (-mean, number, key))
+
+    @property
+    def ranking(self) -> list[str]:
+        """The keys, best mean first; of equal ones the one that was measured first."""
+        return [key for _, _, key in self._ordered]
+
+    @property
+    def of_several(self) -> Iterator[list[float]]:
+        """The values of each assignment that was launched more than once."""
+        return (self[key] for key in self._several)
+
+    @property
+    def best_of_once(self) -> float | None:
+        """The highest value of an assignment that was launched just once."""
+        return next((self[key][0] for _, _, key in self._ordered if key not in self._several), None)
+
+
+def measured_values(history: History) -> Values:
+    """Return the values of all measured launches; for studies of one goal."""
+    return history.memo.fold("values", history.trials, Values, _add)
+
+
+def _add(found: Values, trial: Trial) -> None:
+    if trial.is_measured and trial.outcome is not None and trial.outcome.value:
+        found.add(trial.work.key, trial.outcome.value)
