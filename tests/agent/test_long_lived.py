@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.long_lived import EACH, LongLived, set_aside
+from agent.long_lived import EACH, YOUNG, LongLived, set_aside
 
 
 class Knot:
@@ -25,6 +25,14 @@ def long_lived() -> Iterator[LongLived]:
     with set_aside() as found:
         yield found
     assert gc.get_freeze_count() == 0
+
+
+def test_what_is_young_is_looked_at_seldom_while_a_study_runs_and_as_ever_afterwards() -> None:
+    """The rest of the program is not ours."""
+    usual = gc.get_threshold()
+    with set_aside():
+        assert gc.get_threshold() == (YOUNG, *usual[1:])
+    assert gc.get_threshold() == usual
 
 
 def test_a_small_study_is_left_to_the_collector(long_lived: LongLived) -> None:
