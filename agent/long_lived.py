@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 YOUNG = 50_000
-"""Containers that are new before the collector looks at them (Python 3.11: 700). A proposal makes thousands, which nearly
-all are freed by their reference counts; to look each time costs more, the more memory there is around them."""
+"""Containers that are new before the collector looks at them (Python 3.11: 700). A proposal makes thousands, and nearly
+all of them are freed by their reference counts; each look costs more, the more memory a study holds."""
 EACH = 256
 """Changes of trials (each is opened and closed) after which what is younger is looked at and set aside."""
 
