@@ -148,6 +148,9 @@ def _full_output() -> Iterator[None]:
     except OSError as error:
         if error.errno not in FULL or error.filename is not None:
             raise
+        from agent.cli.outlet import send_nowhere
+
+        send_nowhere(sys.stdout)
         _fail(f"the output cannot be written: {error.strerror}", DISK_TROUBLE)
 
 

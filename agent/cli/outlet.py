@@ -39,10 +39,11 @@ class Outlet:
         except OSError as error:
             if error.errno not in GONE:
                 raise
-            self._close_off()
+            send_nowhere(self._stream)
 
-    def _close_off(self) -> None:
-        """Send the rest nowhere, what the stream still holds included: Python writes that when it ends, or fails."""
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
+
+def send_nowhere(stream: TextIO) -> None:
+    """Send the rest nowhere, what the stream still holds included: Python writes that when it ends, or fails."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -40,11 +40,12 @@ def test_a_folder_that_was_removed_under_the_shell_is_said(tmp_path: Path, words
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("status",), ("deadends", "--json")], ids=" ".join)
-def test_a_full_disk_under_the_output_is_said(finished: Path, words: tuple[str, ...]) -> None:
-    """With the exit code of a disk, and no traceback."""
+def test_a_full_disk_under_the_output_is_said(finished: Path, words: tuple[str, ...], unbuffered: str) -> None:
+    """With the exit code of a disk, and no traceback; also where Python still holds what it could not write."""
     home = ("--home", str(finished)) if not words[0].startswith("--") else ()
     with Path("/dev/full").open("wb") as full:
-        done = read(*words, *home, stdout=full.fileno())
+        done = read(*words, *home, stdout=full.fileno(), PYTHONUNBUFFERED=unbuffered)
     assert done.returncode == 5
     assert done.stderr.decode() == "Error: the output cannot be written: No space left on device\n"
