@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from agent.deadends.chance import NAMES_ITS_CAUSE, Chance
@@ -89,6 +89,28 @@ def lacks_of(
     return sorted(alive, key=lambda each: (-each.excess, str(each.condition)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where chance may strike."""
+
+    number: int
+    """Of the condition."""
+    satisfying: int
+    """Bits of the failures with it."""
+    there: int
+    """How many failures with it no cause explains."""
+    passed: int
+    """How many launches came further with it."""
+    log: float
+    """How likely chance strikes there (logarithm)."""
+
+    def of_one_more(self, failures: int) -> float:
+        """Return how likely one more launch fails there after so many that did (logarithm)."""
+        often, seldom = SOMEWHERE_RATE
+        failed = often + self.there + failures
+        return math.log(failed / (failed + seldom + self.passed))
+
+
 @dataclass(frozen=True)
 class _Lacking:
     """Looks for what the cause of a failure may lack."""
@@ -137,32 +159,31 @@ class _Lacking:
     def _prior(self, conditions: tuple[int, ...]) -> float:
         return size_prior(conditions) * math.prod(map(self.chance.evidence.lexicon.weight, conditions))
 
-    def _places(self) -> list[tuple[int, int, int, int, float]]:
-        """Return where chance may strike: the condition, bits of the failures with it, how many of these are others,
-        how many launches came further with it, and how likely chance strikes there (logarithm)."""
-        usual, rows = self.chance.usual, []
+    def _places(self) -> list[_Place]:
+        usual, found = self.chance.usual, []
         for number, satisfying in self.chance.evidence.reasons[self.chance.failed.failure.reason].satisfying.items():
             there, passed = (self.others & satisfying).bit_count(), self.chance.passed_at((number,))
             elsewhere = (self.others & ~satisfying).bit_count() * math.log(OTHER_CAUSE)
-            rows.append((number, satisfying, there, passed, log_likelihood(there, passed, SOMEWHERE_RATE) + elsewhere))
-        total = _log_sum([log for _, _, there, _, log in rows if there])
+            log = log_likelihood(there, passed, SOMEWHERE_RATE) + elsewhere
+            found.append(_Place(number, satisfying, there, passed, log))
+        total = _log_sum([each.log for each in found if each.there])
+        shares = (math.exp(each.log - total) if each.there else 0.0 for each in found)
         return [
-            (number, satisfying, there, passed, math.log(usual * (UNSEEN + (math.exp(log - total) if there else 0.0))))
-            for number, satisfying, there, passed, log in rows
+            replace(each, log=math.log(usual * (UNSEEN + share))) for each, share in zip(found, shares, strict=True)
         ]
 
-    def _made(self, bits: int, places: list[tuple[int, int, int, int, float]]) -> list[tuple[int, float, float]]:
+    def _made(self, bits: int, places: list[_Place]) -> list[tuple[int, float, float]]:
         """Return where chance may have made all of these failures, how likely, and what one more there would add."""
         if bits not in self._by_chance:
             (often, seldom), number = SOMEWHERE_RATE, bits.bit_count()
             self._by_chance[bits] = [
                 (
-                    at,
-                    log + log_likelihood(number, 0, (often + there, seldom + passed)),
-                    math.log((often + there + number) / (often + there + number + seldom + passed)),
+                    each.number,
+                    each.log + log_likelihood(number, 0, (often + each.there, seldom + each.passed)),
+                    each.of_one_more(number),
                 )
-                for at, satisfying, there, passed, log in places
-                if not bits & ~satisfying
+                for each in places
+                if not bits & ~each.satisfying
             ]
         return self._by_chance[bits]
 

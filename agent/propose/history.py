@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 
 from agent.deadends.atlas import Atlas
 from agent.effects import Rewrites, rewritten
@@ -150,15 +149,6 @@ class History:
     def measured(self) -> Mapping[str, Assignment]:
         """Key → resolved assignment of everything that was measured, in order of first measurement."""
         return sums.measured(self)
-
-    def slower(self, latest: int) -> list[tuple[Assignment, float]]:
-        """Return the latest assignments that were stopped early as slower and never measured since, oldest first.
-
-        Each is resolved, and comes with its partial value.
-        """
-        stopped, measured = sums.stopped_early(self), self.measured
-        found = (stopped[key] for key in reversed(stopped) if key not in measured)
-        return list(islice(found, latest))[::-1]
 
     def working_at(self, rung: Rung) -> dict[str, Assignment]:
         """Return key → resolved assignment of everything that worked at this rung or above it."""

@@ -259,7 +259,7 @@ class Improvement:
             keys = [key for key in keys[:-LATEST_ROWS] if key in best] + keys[-LATEST_ROWS:]
         rows = [(history.measured[key], history.mean(key), len(history.values[key])) for key in keys]
         # What was stopped early is a launch like any other: its requests say little less than all would have said.
-        rows += [(point, value, 1) for point, value in history.slower(LATEST_ROWS)]
+        rows += [(point, value, 1) for point, value in sums.latest_stopped_early(history, LATEST_ROWS)]
         known = self._known([point for point, _, _ in rows])
         return [Seen(*row, effect) for row, effect in zip(rows, known, strict=True)]
 

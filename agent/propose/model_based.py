@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent.propose import tallies
+from agent.propose import sums, tallies
 from agent.propose.history import History
 from agent.propose.memo import Memo
 from agent.propose.random_points import random_points
@@ -123,7 +123,7 @@ def _rows(history: History) -> list[Row]:
     """Dead ends first, trials in flight last, so that a closed trial nearly always only adds a row."""
     dead = [Row(tuple(found.observed.items()), None) for found in history.atlas.confirmed]
     measured = [Row(tuple(history.measured[key].items()), history.mean(key)) for key in _modelled(history)]
-    measured += [Row(tuple(point.items()), value) for point, value in history.slower(RECENT_ROWS)]
+    measured += [Row(tuple(point.items()), value) for point, value in sums.latest_stopped_early(history, RECENT_ROWS)]
     in_flight = [Row(tuple(trial.work.resolved.items()), None) for trial in tallies.open_trials(history)[0]]
     return dead + measured + in_flight
 

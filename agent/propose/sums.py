@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
 from agent.deadends.claims import reaches
@@ -135,6 +135,13 @@ def silent_rewrites(history: History, *, with_probes: bool) -> Rewrites:
         found |= history.memo.fold(f"replaced {name}", part, dict, add)
         taken |= history.memo.fold(f"taken {name}", part, set, _add_taken)
     return {key: proof for key, proof in found.items() if key not in taken}
+
+
+def latest_stopped_early(history: History, number: int) -> list[tuple[Assignment, float]]:
+    """Return the latest of these that were never measured since, so many of them, oldest first."""
+    stopped = stopped_early(history)
+    found = (stopped[key] for key in reversed(stopped) if key not in history.measured)
+    return list(islice(found, number))[::-1]
 
 
 def working_at(history: History, rung: Rung) -> dict[str, Assignment]:

@@ -9,6 +9,7 @@ import pytest
 from agent.deadends.charter import chart
 from agent.deadends.refutations import with_refutations
 from agent.outcome import Outcome, OutcomeKind
+from agent.propose import sums
 from agent.propose.improve import Improvement
 from agent.reasons import Reason
 from agent.recorded import recorded_lines
@@ -101,7 +102,7 @@ def test_what_was_stopped_is_left_out_of_a_recorded_table(undisturbed: ModelledS
 def test_what_was_stopped_is_evidence_of_a_low_objective_and_never_the_best(undisturbed: ModelledStudy) -> None:
     """The surrogate expects about its partial value there; it is ranked nowhere and repeated never."""
     history = undisturbed.history()
-    slower = history.slower(len(history.trials))
+    slower = sums.latest_stopped_early(history, len(history.trials))
     assert slower
     improvement = Improvement(history)
     for point, value in slower:
