@@ -12,6 +12,7 @@ from agent.deadends.evidence import PHASE_ORDER
 from agent.deadends.explain import LEAST_SHARE, Explanation
 from agent.deadends.learn import BELIEVED
 from agent.deadends.suspicion import Suspicion
+from agent.propose import sums
 from agent.propose.causes import Causes
 from agent.propose.history import History
 from agent.propose.limits import reach
@@ -40,7 +41,10 @@ class LikelyCauses(Causes):
     def __init__(self, suspicion: Suspicion, history: History) -> None:
         self._likely = likely_causes(suspicion)
         super().__init__([(each.conditions, each.share) for each in self._likely])
-        self._space, self._passed = history.space, tuple(history.working_at(suspicion.failed.seen.rung).values())
+        self._space, self._passed = (
+            history.space,
+            tuple(sums.latest_working_at(history, suspicion.failed.seen.rung).values()),
+        )
         self._equal = sum(bit for each, bit in self._conditions if each.comparison is Comparison.EQUAL)
         self._reach: dict[tuple[int, Condition, str], float] = {}
 

@@ -19,6 +19,8 @@ from search_spaces import Assignment, Scalar
 if TYPE_CHECKING:
     from agent.propose.history import History
 
+MOST_WORKING = 512
+"""Working assignments of a rung that experiments are made of."""
 Value = tuple[str, str]
 """A parameter and the text of one of its values."""
 
@@ -148,6 +150,15 @@ def working_at(history: History, rung: Rung) -> dict[str, Assignment]:
     """Return key → resolved assignment of everything that worked at a rung or above it."""
     of = (history.trials, history.checks, history.probes)
     return history.memo.derived(f"working at {rung.value}", of, lambda: _working_at(history, rung))
+
+
+def latest_working_at(history: History, rung: Rung) -> dict[str, Assignment]:
+    """Return the same, of a long study the latest: experiments are made of these."""
+    whole = working_at(history, rung)
+    if len(whole) <= MOST_WORKING:
+        return whole
+    latest = islice(whole.items(), len(whole) - MOST_WORKING, None)
+    return history.memo.derived(f"latest at {rung.value}", (whole,), lambda: dict(latest))
 
 
 def _working_at(history: History, rung: Rung) -> dict[str, Assignment]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.observation import trial_label
+from agent.propose import sums
 from agent.propose.history import History
 from agent.reasons import Reason
 from agent.store.trial import Kind, Work
@@ -121,8 +122,8 @@ def _contexts(history: History, found: DeadEnd) -> list[Assignment]:
 
     Where failures beyond it may have been chance, what all of these had in common comes last: it may come from there.
     """
-    passed = history.working_at(found.rung)
-    of = (len(passed), str(found), *history.atlas.edges_of(found))  # what works only grows
+    passed = sums.latest_working_at(history, found.rung)
+    of = (*passed, str(found), *history.atlas.edges_of(found))
     return history.memo.derived(f"threshold {found.id}", of, lambda: _ordered(history, found, passed))
 
 
