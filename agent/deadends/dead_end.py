@@ -131,11 +131,6 @@ class DeadEnd(Frozen):
         return False
 
     @property
-    def is_barrier(self) -> bool:
-        """Whether it blocks anything at all."""
-        return self.state in (DeadEndState.CONFIRMED, DeadEndState.SUSPECTED)
-
-    @property
     def asked_about(self) -> tuple[str, ...]:
         """The parameters whose values decide whether it blocks."""
         rest = self.within if self.state is DeadEndState.CONFIRMED else self.suspects

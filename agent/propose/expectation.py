@@ -41,10 +41,8 @@ class LikelyCauses(Causes):
     def __init__(self, suspicion: Suspicion, history: History) -> None:
         self._likely = likely_causes(suspicion)
         super().__init__([(each.conditions, each.share) for each in self._likely])
-        self._space, self._passed = (
-            history.space,
-            tuple(sums.latest_working_at(history, suspicion.failed.seen.rung).values()),
-        )
+        self._space = history.space
+        self._passed = tuple(sums.latest_working_at(history, suspicion.failed.seen.rung).values())
         self._equal = sum(bit for each, bit in self._conditions if each.comparison is Comparison.EQUAL)
         self._reach: dict[tuple[int, Condition, str], float] = {}
 

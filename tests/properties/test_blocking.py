@@ -21,6 +21,7 @@ from tests.support.planted import Truth
 from tests.support.simulated_study import SimulatedStudy
 from tests.support.strategies import assignments, spaces
 
+BARRIERS = (DeadEndState.CONFIRMED, DeadEndState.SUSPECTED)
 DRAWS = 24
 """For each point of a space. Every point that may be drawn is drawn at least as often as by lot from all of them."""
 
@@ -59,11 +60,11 @@ def test_the_first_one_that_forbids_an_assignment_is_found(data: st.DataObject) 
     """Whatever their states, and wherever they are known to hold."""
     space = data.draw(spaces())
     found = [data.draw(dead_ends(space, list(DeadEndState), number)) for number in range(data.draw(st.integers(0, 6)))]
-    blocking = Blocking(barriers := [each for each in found if each.is_barrier])
+    blocking = Blocking(barriers := [each for each in found if each.state in BARRIERS])
     for point in data.draw(st.lists(assignments(space), min_size=1, max_size=8)):
         first = next((place for place, each in enumerate(barriers) if each.blocks(point)), None)
         assert blocking.place(point) == first
-        assert not any(each.blocks(point) for each in found if not each.is_barrier)
+        assert not any(each.blocks(point) for each in found if each.state not in BARRIERS)
 
 
 @given(st.data())

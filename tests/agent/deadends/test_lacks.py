@@ -6,16 +6,16 @@ import pytest
 
 from agent.deadends.chance import Chance
 from agent.deadends.charter import chart
-from agent.deadends.dead_end import DeadEnd, DeadEndState
 from agent.deadends.evidence import Evidence
 from agent.deadends.lacks import Lack, lacks_of, worth_beside
 from agent.deadends.likelihood import Group
 from agent.deadends.observation import observation_of
 from agent.deadends.suspicion import Suspicion
 from agent.outcome import Outcome, OutcomeKind
-from agent.reasons import REASONS, Reason
-from runners import Phase, Rung
+from agent.reasons import Reason
+from runners import Phase
 from search_spaces import Assignment, Comparison, Condition
+from tests.support.dead_ends import dead
 from tests.support.limits import PASSED, Row, row
 from tests.support.planted import FACTS, Planted, small_space
 from tests.support.strategies import numbered
@@ -120,18 +120,7 @@ def test_what_is_dead_without_the_condition_needs_no_launch() -> None:
     by_chance = 1 << failures[0].index
     covered = sum(1 << each.index for each in failures) & ~by_chance
     cause = (evidence.lexicon.satisfied("backend", "d")[0],)
-    dead = DeadEnd(
-        id="D1",
-        conditions=(NO_GRAPH,),
-        reason=Reason.UNSUPPORTED_ARCH,
-        policy=REASONS[Reason.UNSUPPORTED_ARCH].policy,
-        state=DeadEndState.CONFIRMED,
-        rung=Rung.FULL,
-        suspects=(),
-        observed={},
-        scope={},
-        support=("#0",),
-    )
+    strike = dead(NO_GRAPH, reason=Reason.UNSUPPORTED_ARCH)
     chance, others = Chance(failures[-1], evidence, by_chance), (Group(by_chance, 0.0),)
     assert [each.condition for each in lacks_of(chance, None, cause, covered, others)] == [WITH_GRAPH]
-    assert lacks_of(chance, [dead], cause, covered, others) == []
+    assert lacks_of(chance, [strike], cause, covered, others) == []

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from agent.deadends.charter import chart
-from agent.deadends.dead_end import DeadEnd, DeadEndState
+from agent.deadends.dead_end import DeadEnd
 from agent.deadends.evidence import Evidence, Failed
 from agent.deadends.observation import observation_of
 from agent.deadends.strikes import folded
 from agent.outcome import Outcome, OutcomeKind
-from agent.reasons import REASONS, Reason
+from agent.reasons import Reason
 from agent.store.trial import Kind
 from runners import Phase, Rung
 from search_spaces import Comparison, Condition, Conjunction, Scalar
+from tests.support.dead_ends import dead
 from tests.support.limits import PASSED, Row, row
 from tests.support.planted import FACTS, Planted, small_space
 from tests.support.strategies import numbered
@@ -30,23 +31,6 @@ def outcome(reason: Reason, phase: Phase, *blames: str) -> Outcome:
 def probe(found: Outcome, backend: str, draft: int, graph: int, expert: bool) -> Row:
     """Return a probe and its outcome."""
     return row(found, backend, draft, graph, expert)[0], Rung.PROBE, found
-
-
-def dead(*conditions: Condition) -> DeadEnd:
-    """Return a confirmed dead end."""
-    reason = Reason.TOPOLOGY_UNSUPPORTED
-    return DeadEnd(
-        id="D1",
-        conditions=conditions,
-        reason=reason,
-        policy=REASONS[reason].policy,
-        state=DeadEndState.CONFIRMED,
-        rung=Rung.FULL,
-        suspects=(),
-        observed={},
-        scope={},
-        support=("#0",),
-    )
 
 
 def backend(value: str) -> Condition:
