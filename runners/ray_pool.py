@@ -202,12 +202,14 @@ class RayPool:
         return resources_of(settings)
 
     def wait(self, running: Sequence[Running], timeout_s: float) -> list[Running]:
-        """Return those that have ended, after at most `timeout_s`. Raises PoolError."""
+        """Return all that have ended once one has, after at most `timeout_s`. Raises PoolError."""
         import ray
 
         with failures_of_ray("to wait for a trial"):
-            done, _ = ray.wait([task.reference for task in running], num_returns=1, timeout=timeout_s)
-        return [task for task in running if task.reference in done]
+            ended, others = ray.wait([task.reference for task in running], num_returns=1, timeout=timeout_s)
+            if ended and others:  # what is proposed next shall know of each of them
+                ended += ray.wait(others, num_returns=len(others), timeout=0)[0]
+        return [task for task in running if task.reference in ended]
 
     def result(self, task: Running) -> list[RunRecord] | Lost:
         """Return the records of an ended task, in the order of its requests, or how it was lost. Raises PoolError."""
@@ -282,12 +284,10 @@ def execute(texts: list[str]) -> list[Returned[Any]]:
     asked = [_with_gpus(TrialRequest.model_validate_json(text)) for text in texts]
     with at_hand(asked) as requests, bound(requests[0].slot):
         runner = make_runner(requests[0].settings.engine)
-        if requests[0].rung is Rung.PROBE:
-            records = runner.run_probes(requests)
-        else:
-            records = [runner.run(request) for request in requests]
-        records = [record.model_copy(update={"slot": requests[0].slot}) for record in records]
-        return [packed(*each, ray.put) for each in zip(asked, requests, records, strict=True)]
+        is_probe = requests[0].rung is Rung.PROBE
+        records = runner.run_probes(requests) if is_probe else [runner.run(request) for request in requests]
+        placed = (record.model_copy(update={"slot": requests[0].slot}) for record in records)
+        return [packed(*each, ray.put) for each in zip(asked, requests, placed, strict=True)]
 
 
 def _with_gpus(request: TrialRequest) -> TrialRequest:

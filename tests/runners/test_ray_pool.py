@@ -80,6 +80,14 @@ def test_a_batch_comes_back_in_the_order_of_its_requests(pool: RayPool, tmp_path
     assert len(records) == 3
 
 
+def test_all_batches_that_have_ended_come_back_together(pool: RayPool, tmp_path: Path) -> None:
+    """What is proposed next is chosen with the answers of all of them."""
+    tasks = [pool.submit([request_for(SYNTHETIC, tmp_path, number)]) for number in range(3)]
+    for task in tasks:
+        wait_until(lambda task=task: pool.wait([task], 1.0), 60.0)
+    assert pool.wait(tasks, 1.0) == tasks
+
+
 def test_a_killed_worker_is_a_loss_that_is_not_run_again_and_leaves_nothing(pool: RayPool, tmp_path: Path) -> None:
     """kill -9 of the task: its warden ends the engine, and Ray does not start the task a second time."""
     hold = tmp_path / "hold"
