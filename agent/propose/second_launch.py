@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from functools import partial
 
 from agent.deadends.dead_end import DeadEndState
 from agent.deadends.observation import trial_label
 from agent.deadends.signature import signature_of
 from agent.deadends.suspicion import Suspicion
-from agent.outcome import Failure
 from agent.propose import prices, sums, tallies
 from agent.propose.closed import of_closed
 from agent.propose.history import ATTEMPTS, History
 from agent.propose.points import points_of
-from agent.reasons import TWICE, Policy
+from agent.reasons import TWICE, Policy, Reason
 from agent.store.trial import Kind, Trial, Work
 from runners import Rung
-from search_spaces import Assignment, matches_all
+from search_spaces import Assignment, Condition, matches_all
 
 BY_CHANCE = frozenset({Policy.RETRY_ONCE, Policy.RECORD_ONLY})
 """Of those that ask for a second launch, what may have died of something outside of the engine, which may be over."""
@@ -60,7 +58,26 @@ def _open_failures(history: History) -> dict[str, Trial]:
 
 def _all_open(history: History) -> list[tuple[Trial, Work]]:
     """Return the launches that failed by something that may not repeat, each with its second launch."""
-    return [(trial, _again(trial)) for trial in _unsettled(history) if _is_open(history, trial)]
+    known: dict[str, tuple[Trial, Work | None]] = history.memo.derived("may repeat as long as", _closing(history), dict)
+    found = []
+    for trial in _unsettled(history):
+        kept = known.get(label := trial_label(trial))
+        if kept is None or kept[0] is not trial:
+            kept = known[label] = trial, _again(trial) if _is_open(history, trial) else None
+        if kept[1] is not None:
+            found.append((trial, kept[1]))
+    return found
+
+
+def _closing(history: History) -> list[object]:
+    """Return all that decides whether a failure asks for a second launch, beside the failure itself."""
+    repeated = (
+        f"{why.failed.failure.reason} {why.failed.signature} {' '.join(map(str, why.best.conditions))}"
+        for why in history.atlas.suspicions
+        if why.is_repeated
+    )
+    confirmed = (str(found) for found in history.atlas.confirmed)
+    return [_settled(history), *confirmed, *sorted(_at_an_edge(history)), *repeated]
 
 
 def _unsettled(history: History) -> list[Trial]:
@@ -70,8 +87,7 @@ def _unsettled(history: History) -> list[Trial]:
 
 def _all_unsettled(history: History) -> list[Trial]:
     settled = _settled(history)
-    known = history.memo.derived("settled by any", settled, lambda: frozenset().union(*settled))
-    return [trial for label, trial in sums.failed_once(history).items() if label not in known]
+    return [trial for label, trial in sums.failed_once(history).items() if label not in settled]
 
 
 def once_failed(history: History, point: Assignment) -> Work | None:
@@ -138,47 +154,48 @@ def _is_open(history: History, trial: Trial) -> bool:
     failure = trial.outcome.failure if trial.outcome else None
     if failure is None or failure.policy not in TWICE or trial.work.kind is Kind.CONFIRM or trial.work.repeat > 0:
         return False
-    if _is_settled(history, label := trial_label(trial)):
+    if (label := trial_label(trial)) in _settled(history) or label in _at_an_edge(history):
         return False
     if any(matches_all(found.conditions, trial.work.resolved) for found in history.atlas.confirmed):
         return False
-    suspicions = history.atlas.suspicions
-    return not _is_at_an_edge(history, label) and not any(_repeats(each, trial, failure) for each in suspicions)
+    alike = _repeated(history).get((failure.reason, signature_of(failure)), ())
+    return not any(matches_all(conditions, trial.work.resolved) for conditions in alike)
 
 
-def _is_settled(history: History, label: str) -> bool:
-    """Return whether a trial is evidence for more than a suspicion."""
-    return any(label in labels for labels in _settled(history))
-
-
-def _settled(history: History) -> list[frozenset[str]]:
-    """Return the labels of the trials behind each entry of the map that is more than a suspicion."""
+def _settled(history: History) -> frozenset[str]:
+    """Return the labels of the trials that are evidence for more than a suspicion."""
     return history.memo.derived("settled", (history.atlas.dead_ends,), lambda: _all_settled(history))
 
 
-def _all_settled(history: History) -> list[frozenset[str]]:
-    known = [found.support for found in history.atlas.dead_ends if found.state is not DeadEndState.SUSPECTED]
-    known.sort(key=len, reverse=True)
-    return [
-        history.memo.derived(f"settled {rank}", (support,), partial(frozenset, support))
-        for rank, support in enumerate(known)
-    ]
+def _all_settled(history: History) -> frozenset[str]:
+    supports = [found.support for found in history.atlas.dead_ends if found.state is not DeadEndState.SUSPECTED]
+    return history.memo.derived("settled by any", supports, lambda: frozenset().union(*supports))
 
 
-def _is_at_an_edge(history: History, label: str) -> bool:
-    """Return whether a confirmed dead end explains the failure if it begins early: `thresholds` asks about that."""
-    atlas = history.atlas
-    confirmed = atlas.confirmed
-    edges = history.memo.derived("edges", (atlas,), lambda: list(itertools.chain(*map(atlas.edges_of, confirmed))))
-    return any(label in edge.support for edge in edges)
+def _at_an_edge(history: History) -> frozenset[str]:
+    """Return the labels of the failures that a confirmed dead end explains if it begins early: `thresholds` asks."""
+    edges = itertools.chain.from_iterable(map(history.atlas.edges_of, history.atlas.confirmed))
+    return history.memo.derived(
+        "at an edge", (history.atlas,), lambda: frozenset().union(*(edge.support for edge in edges))
+    )
 
 
-def _repeats(suspicion: Suspicion, trial: Trial, failure: Failure) -> bool:
-    """Return whether failures that look the same, with the same likely cause, repeated often enough already."""
-    if not suspicion.is_repeated or suspicion.failed.failure.reason is not failure.reason:
-        return False
-    is_alike = suspicion.failed.signature == signature_of(failure)
-    return is_alike and matches_all(suspicion.best.conditions, trial.work.resolved)
+Alike = dict[tuple[Reason, str], list[tuple[Condition, ...]]]
+"""Reason and look of failures → the likeliest cause of each group of them."""
+
+
+def _repeated(history: History) -> Alike:
+    """Return the failures that repeated often enough already."""
+    return history.memo.derived("repeated", (history.atlas,), lambda: _all_repeated(history.atlas.suspicions))
+
+
+def _all_repeated(suspicions: Iterable[Suspicion]) -> Alike:
+    found: Alike = {}
+    for each in suspicions:
+        if each.is_repeated:
+            look = (each.failed.failure.reason, each.failed.signature)
+            found.setdefault(look, []).append(each.best.conditions)
+    return found
 
 
 def _again(trial: Trial) -> Work:
