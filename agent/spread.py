@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -36,14 +37,33 @@ def asserted(share: float) -> Spread:
     return Spread(variance=share**2, freedom=ASSERTED_FREEDOM, origin="the specification")
 
 
+class Launches(NamedTuple):
+    """What the launches of one assignment add to a spread, in logarithms of the objective."""
+
+    number: int
+    middle: float
+    squares: float
+    """Sum of the squared distances from the middle."""
+
+
+def launches_of(values: Sequence[float]) -> Launches:
+    """Return what launches with these values add to a spread."""
+    logs = [math.log(value) for value in values]
+    middle = math.fsum(logs) / len(logs)
+    return Launches(len(logs), middle, math.fsum((log - middle) ** 2 for log in logs))
+
+
 def spread_of(groups: Iterable[Sequence[float]]) -> Spread:
     """Return the spread within groups of values, each those of one assignment's launches."""
+    return spread_within(map(launches_of, groups))
+
+
+def spread_within(groups: Iterable[Launches]) -> Spread:
+    """Return the same where it is known what each group adds."""
     squares = freedom = 0.0
-    for values in groups:
-        logs = [math.log(value) for value in values]
-        middle = math.fsum(logs) / len(logs)
-        squares += math.fsum((log - middle) ** 2 for log in logs)
-        freedom += len(logs) - 1
+    for group in groups:
+        squares += group.squares
+        freedom += group.number - 1
     return Spread(variance=squares / freedom if freedom else 0.0, freedom=freedom)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from agent.propose import sums
 from agent.propose.history import History
-from agent.spread import Spread, pooled, spread_of
+from agent.spread import Spread, pooled, spread_within
 from agent.store.trial import Kind, Work
 from runners import Rung, StopRule
 from runners.student import t_quantile
@@ -58,7 +58,7 @@ def stop_rule(history: History, work: Work) -> StopRule | None:
 
 def study_spread(history: History) -> Spread:
     """Return how much launches differ, by the study's own repeats and by what was known before it."""
-    own = spread_of(history.values.of_several)
+    own = spread_within(history.values.of_several)
     return pooled([own, *([history.known_spread] if history.known_spread else [])])
 
 
@@ -77,9 +77,8 @@ def bar(history: History, spread: Spread) -> Bar:
     """Return the objective below which a launch is clearly slower than some assignment that was measured."""
     highest = history.values.best_of_once
     best = {} if highest is None else {1: math.log(highest)}  # of those with as many launches, only the best can set it
-    for values in history.values.of_several:
-        middle = math.fsum(math.log(value) for value in values) / len(values)
-        best[len(values)] = max(middle, best.get(len(values), -math.inf))
+    for launches in history.values.of_several:
+        best[launches.number] = max(launches.middle, best.get(launches.number, -math.inf))
     gaps = {number: margin(spread, number) for number in best}
     bars = (Bar(math.exp(middle - gaps[number]), gaps[number]) for number, middle in best.items())
     return max(bars, key=lambda each: each.below)

@@ -12,7 +12,7 @@ from agent.deadends.evidence import PHASE_ORDER
 from agent.deadends.explain import LEAST_SHARE, Explanation
 from agent.deadends.learn import BELIEVED
 from agent.deadends.suspicion import Suspicion
-from agent.propose import sums
+from agent.propose import working
 from agent.propose.causes import Causes
 from agent.propose.history import History
 from agent.propose.limits import reach
@@ -42,7 +42,7 @@ class LikelyCauses(Causes):
         self._likely = likely_causes(suspicion)
         super().__init__([(each.conditions, each.share) for each in self._likely])
         self._space = history.space
-        self._passed = tuple(sums.latest_working_at(history, suspicion.failed.seen.rung).values())
+        self._passed = tuple(working.latest_working_at(history, suspicion.failed.seen.rung).values())
         self._equal = sum(bit for each, bit in self._conditions if each.comparison is Comparison.EQUAL)
         self._reach: dict[tuple[int, Condition, str], float] = {}
 
@@ -97,14 +97,18 @@ class Expectation:
         What strikes in a later phase hides nothing: coming that far is the answer.
         """
         chance = 1.0
-        for other in self.history.atlas.suspicions:
-            if _may_hide(other, suspicion):
-                chance *= 1.0 - self._causes[id(other)].share(point)
+        for other in hiding(self.history, suspicion):
+            chance *= 1.0 - self._causes[id(other)].share(point)
         return chance
 
     @cached_property
     def _causes(self) -> dict[int, LikelyCauses]:
         return {id(each): LikelyCauses(each, self.history) for each in self.history.atlas.suspicions}
+
+
+def hiding(history: History, suspicion: Suspicion) -> list[Suspicion]:
+    """Return the suspicions whose causes may strike before this one's could."""
+    return [other for other in history.atlas.suspicions if _may_hide(other, suspicion)]
 
 
 def _may_hide(other: Suspicion, suspicion: Suspicion) -> bool:

@@ -13,7 +13,7 @@ from agent.deadends.explain import Explanation
 from agent.deadends.lexicon import FAMILY_WEIGHTS
 from agent.deadends.rivals import Rival
 from agent.deadends.suspicion import Suspicion
-from agent.propose import sums
+from agent.propose import working
 from agent.propose.expectation import likely_causes
 from agent.propose.history import History
 from agent.propose.limits import reach
@@ -134,7 +134,7 @@ def _known_to_work(history: History, rung: Rung) -> dict[str, list[Scalar]]:
     Any other value may be a cause of its own: a failure with it would raise a new question.
     """
     found: dict[str, dict[str, Scalar]] = defaultdict(dict)
-    for point in sums.latest_working_at(history, rung).values():
+    for point in working.latest_working_at(history, rung).values():
         for name in history.space.probe_parameters if rung is Rung.PROBE else history.space.parameters:
             found[name][repr(point[name])] = point[name]
     return {name: [values[key] for key in sorted(values)] for name, values in found.items()}
@@ -147,7 +147,7 @@ def _contexts(history: History, suspicion: Suspicion, causes: list[Explanation],
     """
     failed = suspicion.failed.seen
     visible = history.space.probe_parameters if rung is Rung.PROBE else tuple(history.space.parameters)
-    points = sums.latest_working_at(history, rung)
+    points = working.latest_working_at(history, rung)
     suspects = {each.parameter for cause in causes for each in cause.conditions}
     weight = {name: 3 if name in suspects else 1 for name in visible}
     shared = {

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from agent.deadends.claims import claims
 from agent.deadends.suspicion import Suspicion
-from agent.propose import audits, collectives, experiment_points, prices, sums, tallies, thresholds
+from agent.propose import audits, collectives, experiment_points, prices, sums, tallies, thresholds, working
 from agent.propose.closed import of_closed
-from agent.propose.expectation import Expectation, likely_causes, most_told
+from agent.propose.expectation import Expectation, hiding, likely_causes, most_told
 from agent.propose.history import History, Refusal
 from agent.propose.second_launch import LARGEST_SHARE
 from agent.store.trial import Kind, Work
@@ -189,7 +189,7 @@ def _best_of(
 ) -> Work | None:
     about, kind = suspicion.failed.failure.reason.value, Kind.CONFIRM if rung is Rung.FULL else Kind.PROBE
     vain = _num_in_vain(history, suspicion)
-    kept, key = _kept_rankings(history), (suspicion.failed.seen.label, rung, vain, num_contexts)
+    kept, key = _kept_rankings(history, suspicion), (rung, vain, num_contexts)
     if key not in kept:
         kept[key] = _ranked(history, suspicion, rung, expectation, vain, num_contexts)
     for point in kept[key]:
@@ -201,20 +201,21 @@ def _best_of(
     return None
 
 
-Rankings = dict[tuple[str, Rung, int, int], list[Assignment]]
-"""Label of a failure, rung, experiments on it in vain, contexts → what is worth a look, most first."""
+Rankings = dict[tuple[Rung, int, int], list[Assignment]]
+"""Rung, experiments on a failure in vain, contexts → what is worth a look, most first."""
 
 
-def _kept_rankings(history: History) -> Rankings:
-    """Return the rankings that hold as long as the same is suspected and dead and nothing more worked at any rung."""
-    worked = (next(reversed(history.working_at(rung)), "") for rung in Rung)
+def _kept_rankings(history: History, suspicion: Suspicion) -> Rankings:
+    """Return the rankings that hold as long as the same is suspected here and dead, and nothing more worked."""
+    worked = (working.latest_working_at(history, rung) for rung in Rung)
+    ends = ((len(found), next(iter(found), ""), next(reversed(found), "")) for found in worked)
     of = (
-        *history.atlas.suspicions,
+        suspicion,
+        *hiding(history, suspicion),
         *(f"{found} {found.within}" for found in history.atlas.confirmed),  # what they forbid: not the very objects
-        *(len(history.working_at(rung)) for rung in Rung),
-        *worked,
+        *itertools.chain.from_iterable(ends),
     )
-    rankings: Rankings = history.memo.derived("experiments", of, dict)
+    rankings: Rankings = history.memo.derived(f"experiments on {suspicion.failed.seen.label}", of, dict)
     return rankings
 
 

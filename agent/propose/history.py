@@ -12,7 +12,7 @@ from functools import cached_property
 
 from agent.deadends.atlas import Atlas
 from agent.effects import Rewrites, rewritten
-from agent.propose import sums, tallies
+from agent.propose import sums, tallies, working
 from agent.propose.admission import ATTEMPTS as ATTEMPTS
 from agent.propose.admission import Refusal as Refusal
 from agent.propose.admission import ruled_out, still_locked, why_not
@@ -23,7 +23,7 @@ from agent.propose.rung_memory import RungMemory
 from agent.propose.starts import base_of, starts_of
 from agent.propose.values import Values, measured_values
 from agent.settings import StudySettings
-from agent.spread import Spread, pooled, spread_of
+from agent.spread import Spread, pooled, spread_within
 from agent.store.trial import Kind, Lease, Trial, Work
 from runners import Rung, Runner
 from runners.rungs import rungs_of
@@ -152,7 +152,7 @@ class History:
 
     def working_at(self, rung: Rung) -> dict[str, Assignment]:
         """Return key → resolved assignment of everything that worked at this rung or above it."""
-        return sums.working_at(self, rung)
+        return working.working_at(self, rung)
 
     def mean(self, key: str) -> float:
         """Return the mean value of an assignment over its launches."""
@@ -167,7 +167,7 @@ class History:
     def spread(self) -> Spread:
         """How far launches differ: by the repeats, and by what is usual."""
         usual = Spread(variance=USUAL_NOISE_SD**2, freedom=USUAL_WEIGHT)
-        return pooled([usual, spread_of(self.values.of_several)])
+        return pooled([usual, spread_within(self.values.of_several)])
 
     @cached_property
     def means(self) -> Mapping[str, float]:

@@ -7,7 +7,6 @@ hundreds. What the map or the duplicates rule out is rejected there and never st
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
@@ -132,7 +131,7 @@ def _modelled(history: History) -> list[str]:
     """Return the keys the model is fitted to, oldest first. Old ones leave in blocks, so that rows are mostly added."""
     keys = list(history.measured)
     old = keys[: max(0, len(keys) - BEST_ROWS) // RECENT_ROWS * RECENT_ROWS]
-    best = set(heapq.nlargest(BEST_ROWS, old, key=history.means.__getitem__))
+    best = history.values.best(BEST_ROWS, among=len(old))
     return [*(key for key in old if key in best), *keys[len(old) :]]
 
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from agent.deadends.claims import claims, visible_at
 from agent.deadends.explain import LEAST_SHARE
 from agent.deadends.suspicion import Suspicion
-from agent.propose import sums
+from agent.propose import working
 from agent.propose.causes import Causes
 from agent.propose.history import History
 from runners import Rung
@@ -48,7 +48,7 @@ class Risk:
         """Return how likely a launch fails by what a rung can show, given what worked there or above it."""
         history, names = self.history, visible_at(rung, self.history.space)
         values = [(name, repr(point[name])) for name in names]
-        known, pairs = sums.working_values(history, rung, names), sums.working_pairs(history, rung, names)
+        known, pairs = working.working_values(history, rung, names), working.working_pairs(history, rung, names)
         unseen, works = history.atlas.weightless | history.atlas.missed, 1.0
         for suspicion, causes in self._suspected:
             failure = suspicion.failed.failure
@@ -95,8 +95,8 @@ class Risk:
     @cached_property
     def _known_values(self) -> set[_Value]:
         """What served. That something passes with made-up weights says nothing of what hangs on the real ones."""
-        return sums.served_values(self.history)
+        return working.served_values(self.history)
 
     @cached_property
     def _known_pairs(self) -> set[tuple[_Value, _Value]]:
-        return sums.served_pairs(self.history)
+        return working.served_pairs(self.history)

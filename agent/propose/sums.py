@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from itertools import combinations, islice
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING
 
-from agent.deadends.claims import reaches
 from agent.effects import Rewrites, replaced_in, taken_in
 from agent.objectives import objectives
 from agent.reasons import TWICE, Policy
 from agent.store.trial import Kind, Trial, trial_label
-from runners import EffectProof, Rung
+from runners import EffectProof
 from search_spaces import Assignment, Scalar
 
 if TYPE_CHECKING:
     from agent.propose.history import History
-
-MOST_WORKING = 512
-"""Working assignments of a rung that experiments are made of."""
-Value = tuple[str, str]
-"""A parameter and the text of one of its values."""
 
 
 def launches(history: History) -> list[Trial]:
@@ -67,6 +60,17 @@ def weighed_values(history: History, index: int | None) -> dict[str, list[float]
     for trial, value in zip(kept, objectives(kept, history.settings, index), strict=True):
         found[trial.work.key].append(value)
     return found
+
+
+def latest_told(history: History, number: int) -> set[str]:
+    """Return the keys of so many assignments of which a launch told a value last, be it a partial one."""
+    found: dict[str, None] = {}
+    for trial in reversed(history.trials):
+        if len(found) == number:
+            break
+        if trial.is_measured or (trial.is_slower and trial.outcome is not None and trial.outcome.value):
+            found[trial.work.key] = None
+    return set(found)
 
 
 def num_closed(history: History) -> int:
@@ -144,68 +148,6 @@ def latest_stopped_early(history: History, number: int) -> list[tuple[Assignment
     stopped = stopped_early(history)
     found = (stopped[key] for key in reversed(stopped) if key not in history.measured)
     return list(islice(found, number))[::-1]
-
-
-def working_at(history: History, rung: Rung) -> dict[str, Assignment]:
-    """Return key → resolved assignment of everything that worked at a rung or above it."""
-    of = (history.trials, history.checks, history.probes)
-    return history.memo.derived(f"working at {rung.value}", of, lambda: _working_at(history, rung))
-
-
-def latest_working_at(history: History, rung: Rung) -> dict[str, Assignment]:
-    """Return the same, of a long study the latest: experiments are made of these."""
-    whole = working_at(history, rung)
-    if len(whole) <= MOST_WORKING:
-        return whole
-    latest = islice(whole.items(), len(whole) - MOST_WORKING, None)
-    return history.memo.derived(f"latest at {rung.value}", (whole,), lambda: dict(latest))
-
-
-def _working_at(history: History, rung: Rung) -> dict[str, Assignment]:
-    def add(found: dict[str, Assignment], trial: Trial) -> None:
-        if trial.works and reaches(trial.work.rung, rung):
-            found[trial.work.key] = trial.work.resolved
-
-    parts = {"trials": history.trials, "checks": history.checks, "probes": history.probes}
-    found: dict[str, Assignment] = {}
-    for name, part in parts.items():
-        found |= history.memo.fold(f"working at {rung.value} {name}", part, dict, add)
-    return found
-
-
-def working_values(history: History, rung: Rung, names: tuple[str, ...]) -> set[Value]:
-    """Return the values of these parameters with which something worked at a rung or above it."""
-    return _working(history, rung, names, 1)
-
-
-def working_pairs(history: History, rung: Rung, names: tuple[str, ...]) -> set[tuple[Value, Value]]:
-    """Return the pairs of such values that worked together."""
-    return _working(history, rung, names, 2)
-
-
-def _working(history: History, rung: Rung, names: tuple[str, ...], size: int) -> set[Any]:
-    def add(found: set[Any], trial: Trial) -> None:
-        if trial.works and reaches(trial.work.rung, rung):
-            listed = [(name, repr(trial.work.resolved[name])) for name in names]
-            found.update(listed if size == 1 else combinations(listed, 2))
-
-    parts = {"trials": history.trials, "checks": history.checks, "probes": history.probes}
-    name = f"{size} together at {rung.value}"
-
-    def together() -> set[Any]:
-        return set().union(*(history.memo.fold(f"{name} {part}", each, set, add) for part, each in parts.items()))
-
-    return history.memo.derived(name, (*parts.values(), *names), together)
-
-
-def served_values(history: History) -> set[Value]:
-    """Return the values with which a launch served."""
-    return history.memo.fold("served values", history.trials, set, _add_served(1))
-
-
-def served_pairs(history: History) -> set[tuple[Value, Value]]:
-    """Return the pairs of values with which a launch served."""
-    return history.memo.fold("served pairs", history.trials, set, _add_served(2))
 
 
 def _add_launch(found: list[Trial], trial: Trial) -> None:
@@ -287,12 +229,3 @@ def _add_slower(found: dict[str, tuple[Assignment, float]], trial: Trial) -> Non
 
 def _add_taken(found: set[tuple[str, Scalar]], trial: Trial) -> None:
     found |= taken_in(trial)
-
-
-def _add_served(size: int) -> Callable[[set[Any], Trial], None]:
-    def add(found: set[Any], trial: Trial) -> None:
-        if trial.is_measured or (trial.is_slower and trial.outcome is not None and trial.outcome.value):
-            listed = [(name, repr(value)) for name, value in trial.work.resolved.items()]
-            found.update(listed if size == 1 else combinations(listed, 2))
-
-    return add

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.observation import trial_label
-from agent.propose import sums
+from agent.propose import working
 from agent.propose.history import History
 from agent.reasons import Reason
 from agent.store.trial import Kind, Work
@@ -92,8 +92,8 @@ def _unknown_beyond(history: History, found: DeadEnd, condition: Condition, comp
 
 def _passes(history: History, found: DeadEnd, condition: Condition, value: Scalar) -> bool:
     others = tuple(other for other in found.conditions if other != condition)
-    working = history.working_at(found.rung).values()
-    return any(point[condition.parameter] == value and matches_all(others, point) for point in working)
+    points = history.working_at(found.rung).values()
+    return any(point[condition.parameter] == value and matches_all(others, point) for point in points)
 
 
 def _experiment(
@@ -122,7 +122,7 @@ def _contexts(history: History, found: DeadEnd) -> list[Assignment]:
 
     Where failures beyond it may have been chance, what all of these had in common comes last: it may come from there.
     """
-    passed = sums.latest_working_at(history, found.rung)
+    passed = working.latest_working_at(history, found.rung)
     of = (*passed, str(found), *history.atlas.edges_of(found))
     return history.memo.derived(f"threshold {found.id}", of, lambda: _ordered(history, found, passed))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import statistics
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from agent.spread import Launches, launches_of
 from agent.store.trial import Trial
 
 if TYPE_CHECKING:
@@ -20,8 +22,8 @@ class Values(dict[str, list[float]]):
         super().__init__()
         self.means: dict[str, float] = {}
         """Key → mean value, in the same order."""
-        self._several: dict[str, None] = {}
-        """Keys of the assignments that were launched more than once."""
+        self._several: dict[str, Launches] = {}
+        """Key → what the launches of an assignment that was launched more than once add to their spread."""
         self._ordered: list[tuple[float, int, str]] = []
         """Negative mean, number in order of first measurement, and key; ascending."""
         self._numbers: dict[str, int] = {}
@@ -39,9 +41,10 @@ class Values(dict[str, list[float]]):
     def add(self, key: str, value: float) -> None:
         """Take in one more launch of an assignment."""
         if key in self:
-            self._several[key] = None
             del self._ordered[bisect_left(self._ordered, (-self.means[key], self._numbers[key], key))]
         self[key] = values = [*self.get(key, ()), value]
+        if len(values) > 1:
+            self._several[key] = launches_of(values)
         number = self._numbers.setdefault(key, len(self._numbers))
         self.means[key] = mean = value if len(values) == 1 else statistics.fmean(values)
         insort(self._ordered, (-mean, number, key))
@@ -51,10 +54,15 @@ class Values(dict[str, list[float]]):
         """The keys, best mean first; of equal ones the one that was measured first."""
         return [key for _, _, key in self._ordered]
 
+    def best(self, number: int, among: int | None = None) -> set[str]:
+        """Return the keys of so many with the best means, of all or among the so many that were measured first."""
+        early = (key for _, place, key in self._ordered if among is None or place < among)
+        return set(islice(early, number))
+
     @property
-    def of_several(self) -> Iterator[list[float]]:
-        """The values of each assignment that was launched more than once."""
-        return (self[key] for key in self._several)
+    def of_several(self) -> Collection[Launches]:
+        """What the launches of each assignment that was launched more than once add to their spread."""
+        return self._several.values()
 
     @property
     def best_of_once(self) -> float | None:

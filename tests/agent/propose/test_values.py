@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.propose.values import Values
+from agent.spread import launches_of
 
 LAUNCHES = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from([1.0, 1.5, 2.0, 7.0])))
 
@@ -36,6 +37,8 @@ def assert_is_of(found: Values, launches: list[tuple[str, float]]) -> None:
     assert dict(found) == values
     assert list(found.means.items()) == list(means.items())
     assert found.ranking == sorted(keys, key=means.__getitem__, reverse=True)
-    assert sorted(found.of_several) == sorted(each for each in values.values() if len(each) > 1)
+    assert sorted(found.of_several) == sorted(launches_of(each) for each in values.values() if len(each) > 1)
+    early = list(keys)[:3]
+    assert found.best(2, among=3) == set(sorted(early, key=means.__getitem__, reverse=True)[:2])
     assert found.best_of_once == max((each[0] for each in values.values() if len(each) == 1), default=None)
     assert dict(Values(values)) == values and Values(values).ranking == found.ranking
