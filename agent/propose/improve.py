@@ -16,7 +16,7 @@ from itertools import islice, repeat
 
 from agent.effects import rewritten
 from agent.propose import second_launch, sums
-from agent.propose.closed import of_closed
+from agent.propose.closed import of_closed, of_measured
 from agent.propose.communication import Communication, communication_of
 from agent.propose.drafting import Drafting
 from agent.propose.gradient import gains
@@ -194,7 +194,7 @@ class Improvement:
     @cached_property
     def _drafting(self) -> Drafting:
         make = partial(Drafting, self.history, self._communication)
-        return of_closed(self.history, "drafting", make)
+        return of_measured(self.history, "drafting", make, (self._communication,))
 
     def _known(self, points: Sequence[Assignment]) -> list[Beforehand]:
         """Return what is known of some assignments before they are launched."""
@@ -208,7 +208,7 @@ class Improvement:
 
     @cached_property
     def _known_already(self) -> dict[tuple[Scalar, ...], Beforehand]:
-        return of_closed(self.history, "known beforehand", dict)
+        return self.history.memo.derived("known beforehand", (self._communication, self._drafting), dict)
 
     @cached_property
     def _surrogate(self) -> Surrogate:
@@ -253,13 +253,16 @@ class Improvement:
 
     def _rows_shown(self) -> list[Seen]:
         """What the process is fitted to: of a long study the best and the latest, so that it does not grow."""
-        history, keys = self.history, list(self.history.measured)
+        history, measured, slower = self.history, self.history.measured, sums.stopped_early(self.history)
+        keys = [*measured, *(key for key in slower if key not in measured)]
         if len(keys) > BEST_ROWS + LATEST_ROWS:
-            best = set(history.ranking[:BEST_ROWS])
-            keys = [key for key in keys[:-LATEST_ROWS] if key in best] + keys[-LATEST_ROWS:]
-        rows = [(history.measured[key], history.mean(key), len(history.values[key])) for key in keys]
+            shown = history.values.best(BEST_ROWS) | sums.latest_told(history, LATEST_ROWS)
+            keys = [key for key in keys if key in shown]
         # What was stopped early is a launch like any other: its requests say little less than all would have said.
-        rows += [(point, value, 1) for point, value in sums.latest_stopped_early(history, LATEST_ROWS)]
+        rows = [
+            (measured[key], history.mean(key), len(history.values[key])) if key in measured else (*slower[key], 1)
+            for key in keys
+        ]
         known = self._known([point for point, _, _ in rows])
         return [Seen(*row, effect) for row, effect in zip(rows, known, strict=True)]
 

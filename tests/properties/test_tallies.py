@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import combinations
+from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from agent.deadends.claims import reaches, visible_at
 from agent.deadends.dead_end import DeadEndState
 from agent.deadends.observation import trial_label
 from agent.deadends.signature import signature_of
-from agent.propose import second_launch, sums, tallies
+from agent.propose import improve, second_launch, tallies, working
 from agent.propose.communication import Communication
 from agent.propose.drafting import Drafting
 from agent.propose.history import History
@@ -94,8 +96,10 @@ def what_works_is_known(history: History) -> None:
         assert history.working_at(rung) == {trial.work.key: trial.work.resolved for trial in works}
         names = visible_at(rung, history.space)
         listed = [[(name, repr(trial.work.resolved[name])) for name in names] for trial in works]
-        assert sums.working_values(history, rung, names) == {value for each in listed for value in each}
-        assert sums.working_pairs(history, rung, names) == {pair for each in listed for pair in combinations(each, 2)}
+        assert working.working_values(history, rung, names) == {value for each in listed for value in each}
+        assert working.working_pairs(history, rung, names) == {
+            pair for each in listed for pair in combinations(each, 2)
+        }
     measured = [trial for trial in history.trials if trial.is_measured]
     assert tallies.first_that_works(history) == next(iter(measured), None)
 
@@ -171,3 +175,26 @@ def test_what_is_added_up_is_what_all_trials_say(truth: Truth, slots: int, seed:
 def test_on_modelled_nodes_with_all_rungs_too(node: int, slots: int) -> None:
     """Engines that replace values, draft lengths, flaky failures and checks at every rung."""
     ModelledStudy(node=generate(node), budget=20, slots=slots, on_proposal=checked(CHECKS)).run()
+
+
+def the_latest_that_worked_are_bounded(history: History) -> None:
+    """Experiments are made of so many assignments at most, and all of these worked."""
+    for rung in Rung:
+        latest, whole = working.latest_working_at(history, rung), history.working_at(rung)
+        assert len(latest) <= LONG[working, "MOST_WORKING"] and latest.items() <= whole.items()
+        assert bool(latest) == bool(whole)
+
+
+LONG = {(working, "MOST_WORKING"): 4, (working, "STEPS"): 2, (improve, "BEST_ROWS"): 3, (improve, "LATEST_ROWS"): 3}
+"""Bounds that only matter in a long study, so low that they do in a short one."""
+
+
+@settings(max_examples=3)
+@given(st.integers(0, 400), st.integers(1, 4))
+def test_within_the_bounds_of_a_long_study_too(node: int, slots: int) -> None:
+    """Nothing hangs on what was kept on the way, where only a part of the study is looked at."""
+    with ExitStack() as stack:
+        for (module, name), bound in LONG.items():
+            stack.enter_context(mock.patch.object(module, name, bound))
+        look = checked((*CHECKS, the_latest_that_worked_are_bounded))
+        ModelledStudy(node=generate(node), budget=20, slots=slots, on_proposal=look).run()
