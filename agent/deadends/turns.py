@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from agent.deadends.bits import positions
 from agent.deadends.draws import draw_of
 from agent.deadends.evidence import Failed
 
@@ -33,8 +34,10 @@ class Turns:
     """(failure, conditions of its likeliest explanation) → bits of the failures of its reason that this explains."""
     most: int = field(default_factory=lambda: MOST_ALIKE)
     _further: dict[Look, int] = field(default_factory=lambda: defaultdict(int))
-    _causes: dict[Look, dict[tuple[int, ...], int]] = field(default_factory=lambda: defaultdict(dict))
-    """Of each look of which not all are weighed: the likeliest explanations → bits of the failures they cover."""
+    _noted: set[tuple[Look, tuple[int, ...]]] = field(default_factory=set)
+    """The likeliest explanations of each look of which not all are weighed."""
+    _causes: dict[tuple[Look, int], tuple[int, ...]] = field(default_factory=dict)
+    """The failures of such a look that one of these covers → the first that does."""
     _crowded: set[Look] = field(default_factory=set)
 
     def weighed(self, failures: Sequence[Failed]) -> Iterator[Failed]:
@@ -59,13 +62,14 @@ class Turns:
     def note(self, failed: Failed, cause: tuple[int, ...] | None) -> None:
         """Take in the likeliest explanation of a failure that was weighed, or that it has none."""
         look = look_of(failed)
-        if look in self._crowded and cause is not None and cause not in self._causes[look]:
-            self._causes[look][cause] = self.covered(failed, cause)
+        if look in self._crowded and cause is not None and (look, cause) not in self._noted:
+            self._noted.add((look, cause))
+            for index in positions(self.covered(failed, cause)):
+                self._causes.setdefault((look, index), cause)
 
     def cause_of(self, failed: Failed) -> tuple[int, ...] | None:
         """Return the first likeliest explanation of another failure of its look that covers this one, or None."""
-        causes = self._causes[look_of(failed)].items()
-        return next((cause for cause, bits in causes if bits >> failed.index & 1), None)
+        return self._causes.get((look_of(failed), failed.index))
 
     def _may_be_weighed(self, failed: Failed) -> bool:
         look = look_of(failed)

@@ -62,17 +62,6 @@ def weighed_values(history: History, index: int | None) -> dict[str, list[float]
     return found
 
 
-def latest_told(history: History, number: int) -> set[str]:
-    """Return the keys of so many assignments of which a launch told a value last, be it a partial one."""
-    found: dict[str, None] = {}
-    for trial in reversed(history.trials):
-        if len(found) == number:
-            break
-        if trial.is_measured or (trial.is_slower and trial.outcome is not None and trial.outcome.value):
-            found[trial.work.key] = None
-    return set(found)
-
-
 def num_closed(history: History) -> int:
     """Return how many launches that count are closed."""
     counted = history.memo.fold("closed", history.trials, Counter, _add_closed)
