@@ -35,6 +35,9 @@ WALK = 4096
 BEST_ROWS, RECENT_ROWS = 100, 200
 """Measured assignments that the model is fitted to in a long study. TPE calls at most 25 of them good, so the best
 hundred lose nothing, and a proposal does not cost more and more."""
+SLOWER_ROWS = 50
+"""Assignments that were stopped early, the latest ones, beside these: what is clearly slower takes as long to model as
+what is good, and tells less."""
 STARTUP_ROWS = 4
 """Rows below which TPE has nothing to model."""
 
@@ -122,7 +125,7 @@ def _rows(history: History) -> list[Row]:
     """Dead ends first, trials in flight last, so that a closed trial nearly always only adds a row."""
     dead = [Row(tuple(found.observed.items()), None) for found in history.atlas.confirmed]
     measured = [Row(tuple(history.measured[key].items()), history.mean(key)) for key in _modelled(history)]
-    measured += [Row(tuple(point.items()), value) for point, value in sums.latest_stopped_early(history, RECENT_ROWS)]
+    measured += [Row(tuple(point.items()), value) for point, value in sums.latest_stopped_early(history, SLOWER_ROWS)]
     in_flight = [Row(tuple(trial.work.resolved.items()), None) for trial in tallies.open_trials(history)[0]]
     return dead + measured + in_flight
 
