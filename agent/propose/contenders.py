@@ -8,7 +8,9 @@ the order is drawn from the study's seed, so that no time of day meets one conte
 
 from __future__ import annotations
 
-from agent.propose import baselines
+import heapq
+
+from agent.propose import baselines, sums
 from agent.propose.history import ATTEMPTS, History
 from agent.propose.standing import Standing
 from agent.store.trial import Work
@@ -30,7 +32,7 @@ def reserved(history: History) -> int:
 
 def propose(history: History, standing: Standing) -> Work | None:
     """Return one more launch of a contender that is not told apart yet, or None where nothing is open."""
-    leader = standing.leader(standing.reliable)
+    leader = standing.first
     if leader is None:
         return None
     missing = LEAST_REPEATS - len(standing.repeats(leader))
@@ -41,21 +43,20 @@ def propose(history: History, standing: Standing) -> Work | None:
 
 def awaits_a_repeat(history: History, standing: Standing) -> bool:
     """Return whether a contender is to be repeated and runs at this moment: its share is not spent on others."""
-    leader = standing.leader(standing.reliable)
+    leader = standing.first
     wanted = [] if leader is None else _wanted(history, standing, leader)
     return any(history.in_flight.holds(baselines.next_repeat(history, key, "contender")) for key in wanted)
 
 
 def any_repeat(history: History, standing: Standing) -> Work | None:
     """Return one more launch of the contender with the fewest, where nothing else is left to do."""
-    by_worth = sorted(standing.reliable, key=lambda key: (-standing.worth(key), key))
-    return _fewest(history, [*by_worth[:BEST], *([history.baseline_key] if history.baseline_key else [])])
+    best = heapq.nsmallest(BEST, standing.reliable, key=lambda key: (-standing.worth(key), key))
+    return _fewest(history, [*best, *([history.baseline_key] if history.baseline_key else [])])
 
 
 def _wanted(history: History, standing: Standing, leader: str) -> list[str]:
     baseline = history.baseline_key
-    # In a long study nothing is expected of what is neither among the best nor among the latest: no rival is there.
-    others = [key for key in standing.reliable if key not in (leader, baseline) and key in standing.expected]
+    others = [key for key in standing.hopeful if key not in (leader, baseline)]
     gains = {key: standing.expected_gain(key, leader) for key in others}
     rivals = [key for key in sorted(gains, key=lambda key: (-gains[key], key))[: BEST - 1] if gains[key] > MATTERS]
     wanted = [leader, *rivals] if rivals else []
@@ -77,9 +78,5 @@ def _fewest(history: History, keys: list[str]) -> Work | None:
     may_run = (work for work in works if not history.in_flight.holds(work))
     open_ = [work for work in may_run if history.interruptions[work.identity] < ATTEMPTS]
     draw = history.random("contenders")
-    order = {work.key: (_launches(history, work.key), draw.random()) for work in open_}
+    order = {work.key: (sums.num_launches_of(history, work.key), draw.random()) for work in open_}
     return min(open_, key=lambda work: order[work.key], default=None)
-
-
-def _launches(history: History, key: str) -> int:
-    return sum(trial.work.key == key for trial in history.launches)

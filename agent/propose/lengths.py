@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.propose import baselines
+from agent.propose import baselines, sums
+from agent.propose.closed import of_measured
 from agent.propose.history import History
 from agent.propose.standing import Standing
 from agent.schedule import family
@@ -23,19 +24,18 @@ PART = 4
 def propose(history: History, standing: Standing) -> Work | None:
     """Return the launch of a neighbouring draft length, or None where the neighbours are known or the part is spent."""
     share = int(history.settings.contender_share * history.budget)
-    spent = sum(trial.work.stage == STAGE for trial in history.launches)
-    leader = standing.leader(standing.reliable)
+    spent, leader = sums.num_launches_in(history, STAGE), standing.first
     if leader is None or spent >= share // PART or not baselines.repeats(history, leader):
         return None
-    for candidate in _neighbours(history, history.measured[leader]):
+    for candidate in of_measured(history, "lengths", lambda: list(_neighbours(history, leader)), (leader,)):
         if (work := history.admit(candidate, Kind.SEARCH, STAGE, base=history.measured[leader])) is not None:
             return work
     return None
 
 
-def _neighbours(history: History, leader: Assignment) -> Iterator[Assignment]:
+def _neighbours(history: History, key: str) -> Iterator[Assignment]:
     """Yield what is not measured yet: without speculation first, then the next longer and the next shorter draft."""
-    space, facts = history.space, history.facts
+    space, facts, leader = history.space, history.facts, history.measured[key]
     by_value = sorted(history.measured, key=history.mean, reverse=True)
     known = family(space, facts, leader, [history.measured[key] for key in by_value])
     if 0 not in known:

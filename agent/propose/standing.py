@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from agent.classify import wrong_output
+from agent.propose import sums, tallies
 from agent.propose.history import History
 from agent.propose.improve import Improvement
 from agent.reasons import Reason
@@ -49,22 +49,25 @@ class Standing:
     @cached_property
     def reliable(self) -> list[str]:
         """Keys of the measured assignments that may win: none with wrong output, or that failed as often as not."""
-        history = self.history
-        failed = Counter(trial.work.key for trial in history.trials if trial.is_failed)
-        baselines = [
-            found for trial in history.trials if trial.work.key == history.baseline_key for found in _of(trial)
-        ]
-        wrong = {trial.work.key for trial in history.trials if _is_wrong(trial, baselines)}
-        return [
-            key
-            for key in history.measured
-            if key == history.baseline_key or (key not in wrong and failed[key] < len(history.values[key]))
-        ]
+        return [key for key in self.history.measured if key not in self._unfit]
+
+    @cached_property
+    def hopeful(self) -> list[str]:
+        """Those of which something is expected: of a long study the best and the latest. No other one leads."""
+        return [key for key in self.expected if key not in self._unfit]
+
+    @cached_property
+    def _unfit(self) -> set[str]:
+        """Keys of the assignments that may not win; the baseline always may."""
+        history, failed = self.history, sums.failed_launches(self.history)
+        unfit = {key for key, number in failed.items() if number >= len(history.values.get(key, ()))}
+        return (unfit | _wrong(history)) - {history.baseline_key}
 
     @cached_property
     def repeated(self) -> list[str]:
         """Those of them that were repeated, without the baseline."""
-        return [key for key in self.reliable if key != self.history.baseline_key and self.repeats(key)]
+        again = self.history.values.again
+        return [key for key in self.reliable if key in again and key != self.history.baseline_key]
 
     def worth(self, key: str) -> float:
         """Return what an assignment is expected to be worth; the least possible for one that nothing is expected of."""
@@ -74,6 +77,11 @@ class Standing:
         """Return the assignment that is expected to be worth most."""
         known = [key for key in keys if key in self.expected]
         return max(known, key=lambda key: (self.expected[key][0], key), default=None)
+
+    @cached_property
+    def first(self) -> str | None:
+        """The reliable assignment that is expected to be worth most."""
+        return self.leader(self.hopeful)
 
     def expected_gain(self, key: str, over: str) -> float:
         """Return how much better than `over` an assignment is expected to be where it is better at all."""
@@ -106,6 +114,17 @@ class Standing:
         repeats = {key: self.repeats(key) for key in self.repeated}
         learned = Spread(variance=self._improvement.noise_sd**2, freedom=LEARNED_WEIGHT)
         return comparisons(self.history.values[baseline], repeats, level=level, learned=learned)
+
+
+def _wrong(history: History) -> set[str]:
+    """Return the keys of the assignments whose output is wrong beside what all launches of the baseline said."""
+    baselines = [found for trial in tallies.with_key(history, history.baseline_key) for found in _of(trial)]
+
+    def add(found: set[str], trial: Trial) -> None:
+        if _is_wrong(trial, baselines):
+            found.add(trial.work.key)
+
+    return history.memo.fold(f"wrong beside {len(baselines)} of {history.baseline_key}", history.trials, set, add)
 
 
 def _is_wrong(trial: Trial, baselines: Sequence[Measurement]) -> bool:

@@ -73,6 +73,21 @@ def launched_keys(history: History) -> set[str]:
     return history.memo.fold("launched", history.trials, set, _add_key)
 
 
+def num_launches_of(history: History, key: str) -> int:
+    """Return how many launches of an assignment count or are in flight."""
+    return int(history.memo.fold("launches by key", history.trials, Counter, _add_key_again)[key])
+
+
+def num_launches_in(history: History, stage: str) -> int:
+    """Return how many launches of a stage count or are in flight."""
+    return int(history.memo.fold("launches by stage", history.trials, Counter, _add_stage)[stage])
+
+
+def failed_launches(history: History) -> Counter[str]:
+    """Return key → how many launches of an assignment failed."""
+    return history.memo.fold("failed launches", history.trials, Counter, _add_failed)
+
+
 def repeats(history: History, key: str | None) -> list[Trial]:
     """Return an assignment's repeats, those that failed or are in flight included."""
     found: dict[str, list[Trial]] = history.memo.fold("repeats", history.trials, dict, _add_repeat)
@@ -156,6 +171,21 @@ def _add_closed(found: Counter[bool], trial: Trial) -> None:
 def _add_key(found: set[str], trial: Trial) -> None:
     if trial.counts or not trial.is_closed:
         found.add(trial.work.key)
+
+
+def _add_key_again(found: Counter[str], trial: Trial) -> None:
+    if trial.counts or not trial.is_closed:
+        found[trial.work.key] += 1
+
+
+def _add_stage(found: Counter[str], trial: Trial) -> None:
+    if trial.counts or not trial.is_closed:
+        found[trial.work.stage] += 1
+
+
+def _add_failed(found: Counter[str], trial: Trial) -> None:
+    if trial.is_failed:
+        found[trial.work.key] += 1
 
 
 def _add_repeat(found: dict[str, list[Trial]], trial: Trial) -> None:

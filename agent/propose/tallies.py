@@ -126,11 +126,15 @@ def of_default(history: History) -> list[Trial]:
     return history.memo.fold("of default", history.trials, list, add)
 
 
+def with_key(history: History, key: str | None) -> list[Trial]:
+    """Return the launches of the assignment with this key, in order, whatever came of them; of none, nothing."""
+    found: dict[str, list[Trial]] = history.memo.fold("by key", history.trials, dict, _add_by_key)
+    return found.get(key, []) if key is not None else []
+
+
 def launches_of(history: History, assignment: Assignment) -> list[Trial]:
     """Return the launches of an assignment, in order."""
-    found: dict[str, list[Trial]] = history.memo.fold("by key", history.trials, dict, _add_by_key)
-    same = found.get(assignment_key(assignment), ())
-    return [trial for trial in same if trial.work.resolved == assignment]
+    return [trial for trial in with_key(history, assignment_key(assignment)) if trial.work.resolved == assignment]
 
 
 def baselines(history: History) -> list[Trial]:

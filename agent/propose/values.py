@@ -60,6 +60,11 @@ class Values(dict[str, list[float]]):
         return set(islice(early, number))
 
     @property
+    def again(self) -> Collection[str]:
+        """The keys of the assignments that were launched more than once."""
+        return self._several.keys()
+
+    @property
     def of_several(self) -> Collection[Launches]:
         """What the launches of each assignment that was launched more than once add to their spread."""
         return self._several.values()
