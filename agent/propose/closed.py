@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from agent.propose.parts import PARTS
 from agent.propose.prepared import facts_of
 from agent.store.trial import Trial
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from agent.propose.history import History
 
 R = TypeVar("R")
-PARTS = ("trials", "probes", "checks")
 
 
 def of_closed(history: History, name: str, make: Callable[[], R], also: Sequence[object] = ()) -> R:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 
-from agent.propose import baselines, sums
+from agent.propose import baselines, tallies
 from agent.propose.history import ATTEMPTS, History
 from agent.propose.standing import Standing
 from agent.store.trial import Work
@@ -78,5 +78,9 @@ def _fewest(history: History, keys: list[str]) -> Work | None:
     may_run = (work for work in works if not history.in_flight.holds(work))
     open_ = [work for work in may_run if history.interruptions[work.identity] < ATTEMPTS]
     draw = history.random("contenders")
-    order = {work.key: (sums.num_launches_of(history, work.key), draw.random()) for work in open_}
+    order = {work.key: (_launches(history, work.key), draw.random()) for work in open_}
     return min(open_, key=lambda work: order[work.key], default=None)
+
+
+def _launches(history: History, key: str) -> int:
+    return sum(trial.counts or not trial.is_closed for trial in tallies.with_key(history, key))

@@ -11,6 +11,7 @@ from agent.classify import wrong_output
 from agent.propose import sums, tallies
 from agent.propose.history import History
 from agent.propose.improve import Improvement
+from agent.propose.memo import Memo
 from agent.reasons import Reason
 from agent.spread import Spread
 from agent.store.trial import Trial
@@ -124,7 +125,9 @@ def _wrong(history: History) -> set[str]:
         if _is_wrong(trial, baselines):
             found.add(trial.work.key)
 
-    return history.memo.fold(f"wrong beside {len(baselines)} of {history.baseline_key}", history.trials, set, add)
+    # Sums of its own: with one more launch of the baseline they are all taken anew, and the old ones are let go.
+    beside = history.memo.derived("wrong beside", (history.baseline_key, len(baselines)), Memo)
+    return beside.fold("wrong", history.trials, set, add)
 
 
 def _is_wrong(trial: Trial, baselines: Sequence[Measurement]) -> bool:

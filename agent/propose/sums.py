@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent.effects import Rewrites, replaced_in, taken_in
 from agent.objectives import objectives
+from agent.propose.parts import folded
 from agent.reasons import TWICE, Policy
 from agent.store.trial import Kind, Trial, trial_label
 from runners import EffectProof
@@ -48,9 +49,7 @@ def probed(history: History, *, as_asked: bool = False) -> set[str]:
 
 def interruptions(history: History) -> Counter[str]:
     """Return how often each identity ended by the harness's own fault."""
-    parts = {"trials": history.trials, "probes": history.probes, "checks": history.checks}
-    folds = (history.memo.fold(f"interruptions {name}", part, Counter, _add_fault) for name, part in parts.items())
-    return sum(folds, Counter())
+    return sum(folded(history, "interruptions", Counter, _add_fault), Counter())
 
 
 def weighed_values(history: History, index: int | None) -> dict[str, list[float]]:
@@ -71,11 +70,6 @@ def num_closed(history: History) -> int:
 def launched_keys(history: History) -> set[str]:
     """Return the keys of all launches that count or are in flight."""
     return history.memo.fold("launched", history.trials, set, _add_key)
-
-
-def num_launches_of(history: History, key: str) -> int:
-    """Return how many launches of an assignment count or are in flight."""
-    return int(history.memo.fold("launches by key", history.trials, Counter, _add_key_again)[key])
 
 
 def num_launches_in(history: History, stage: str) -> int:
@@ -106,9 +100,7 @@ def launch_times(history: History) -> list[float]:
 
 def stopping(history: History) -> list[Trial]:
     """Return the trials that failed by what stops a study, those of the launches first."""
-    parts = {"trials": history.trials, "probes": history.probes, "checks": history.checks}
-    folds = (history.memo.fold(f"stopping {name}", part, list, _add_stopping) for name, part in parts.items())
-    return [trial for found in folds for trial in found]
+    return [trial for found in folded(history, "stopping", list, _add_stopping) for trial in found]
 
 
 def failed_once(history: History) -> dict[str, Trial]:
@@ -171,11 +163,6 @@ def _add_closed(found: Counter[bool], trial: Trial) -> None:
 def _add_key(found: set[str], trial: Trial) -> None:
     if trial.counts or not trial.is_closed:
         found.add(trial.work.key)
-
-
-def _add_key_again(found: Counter[str], trial: Trial) -> None:
-    if trial.counts or not trial.is_closed:
-        found[trial.work.key] += 1
 
 
 def _add_stage(found: Counter[str], trial: Trial) -> None:

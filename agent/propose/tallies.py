@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent.deadends.observation import trial_label
 from agent.deadends.signature import signature_of
+from agent.propose.parts import folded
 from agent.reasons import TWICE, Reason
 from agent.store.trial import Kind, Trial
 from runners import Rung
@@ -16,14 +17,6 @@ from search_spaces import Assignment, assignment_key
 
 if TYPE_CHECKING:
     from agent.propose.history import History
-
-PARTS = ("trials", "probes", "checks")
-"""The lists of trials of a history."""
-
-
-def _folded(history: History, name: str, start: Callable[[], Any], add: Callable[[Any, Trial], object]) -> list[Any]:
-    """Return the same sum over launches, probes and checks, each on its own."""
-    return [history.memo.fold(f"{name} {part}", getattr(history, part), start, add) for part in PARTS]
 
 
 def num_launches(history: History) -> int:
@@ -33,7 +26,7 @@ def num_launches(history: History) -> int:
 
 def open_trials(history: History) -> list[list[Trial]]:
     """Return what runs now: launches, probes, checks."""
-    return _folded(history, "open", list, _add_open)
+    return folded(history, "open", list, _add_open)
 
 
 def open_questions(history: History) -> tuple[str, ...]:
@@ -45,23 +38,23 @@ def open_questions(history: History) -> tuple[str, ...]:
 
 def stages(history: History) -> Counter[str]:
     """Return stage → experiments that were run or are in flight in it."""
-    return sum(_folded(history, "stages", Counter, _add_stage), Counter())
+    return sum(folded(history, "stages", Counter, _add_stage), Counter())
 
 
 def looks(history: History) -> Callable[[str], str | None]:
     """Return what maps the label of a failed trial to what its failure looks like; None for any other label."""
-    parts = _folded(history, "looks", dict, _add_look)
+    parts = folded(history, "looks", dict, _add_look)
     return lambda label: next((part[label] for part in parts if label in part), None)
 
 
 def endings(history: History) -> Counter[tuple[str, Reason]]:
     """Return (stage, reason) → how many trials of a stage failed for a reason."""
-    return sum(_folded(history, "endings", Counter, _add_ending), Counter())
+    return sum(folded(history, "endings", Counter, _add_ending), Counter())
 
 
 def of_labels(history: History, labels: tuple[str, ...]) -> list[Trial]:
     """Return the launches and probes with these labels, launches first, each in their order."""
-    launches, probes, _ = _folded(history, "labels", dict, _add_label)
+    launches, probes, _ = folded(history, "labels", dict, _add_label)
     found = [part[label] for part in (launches, probes) for label in labels if label in part]
     return sorted(found, key=lambda trial: (trial.work.kind is Kind.PROBE, trial.number))
 
@@ -90,13 +83,13 @@ def durations(history: History, rung: Rung) -> list[float]:
         if trial.work.rung is rung and trial.counts and not trial.is_not_probed and trial.record:
             insort(found, trial.record.wall_s)
 
-    _, probes, checks = _folded(history, f"durations at {rung.value}", list, add)
+    _, probes, checks = folded(history, f"durations at {rung.value}", list, add)
     return checks if not probes else sorted((*probes, *checks)) if checks else probes
 
 
 def num_checks(history: History, rung: Rung) -> int:
     """Return how many trials of a rung below the top are closed or in flight."""
-    _, probes, checks = _folded(history, "rungs", Counter, _add_rung)
+    _, probes, checks = folded(history, "rungs", Counter, _add_rung)
     return int(probes[rung] + checks[rung])
 
 
@@ -140,8 +133,8 @@ def launches_of(history: History, assignment: Assignment) -> list[Trial]:
 def baselines(history: History) -> list[Trial]:
     """Return the launches of every assignment that was measured as the baseline, whatever they were for, in order."""
     keys = history.memo.fold("baselines", history.trials, dict, _add_baseline)
-    by_key: dict[str, list[Trial]] = history.memo.fold("by key", history.trials, dict, _add_by_key)
-    return sorted((trial for key in keys for trial in by_key[key]), key=lambda trial: trial.number)
+    launches = (trial for key in keys for trial in with_key(history, key))
+    return sorted(launches, key=lambda trial: trial.number)
 
 
 def first_that_works(history: History) -> Trial | None:

@@ -7,6 +7,7 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
 from agent.deadends.claims import reaches
+from agent.propose.parts import folded
 from agent.store.trial import Trial
 from runners import Rung
 from search_spaces import Assignment
@@ -68,8 +69,8 @@ def _parts(history: History, rung: Rung) -> list[dict[str, Assignment]]:
         if trial.works and reaches(trial.work.rung, rung):
             found[trial.work.key] = trial.work.resolved
 
-    parts = {"trials": history.trials, "checks": history.checks, "probes": history.probes}
-    return [history.memo.fold(f"working at {rung.value} {name}", part, dict, add) for name, part in parts.items()]
+    launches, probes, checks = folded(history, f"working at {rung.value}", dict, add)
+    return [launches, checks, probes]
 
 
 def working_values(history: History, rung: Rung, names: tuple[str, ...]) -> set[Value]:
@@ -88,13 +89,8 @@ def _working(history: History, rung: Rung, names: tuple[str, ...], size: int) ->
             listed = [(name, repr(trial.work.resolved[name])) for name in names]
             found.update(listed if size == 1 else combinations(listed, 2))
 
-    parts = {"trials": history.trials, "checks": history.checks, "probes": history.probes}
-    name = f"{size} together at {rung.value}"
-
-    def together() -> set[Any]:
-        return set().union(*(history.memo.fold(f"{name} {part}", each, set, add) for part, each in parts.items()))
-
-    return history.memo.derived(name, (*parts.values(), *names), together)
+    name, of = f"{size} together at {rung.value}", (history.trials, history.probes, history.checks, *names)
+    return history.memo.derived(name, of, lambda: set().union(*folded(history, name, set, add)))
 
 
 def served_values(history: History) -> set[Value]:

@@ -163,7 +163,7 @@ def _rules(history: History) -> dict[str, str | None]:
             repeated, key=lambda key: statistics.fmean(standing.repeats(key) or [0.0]), default=None
         ),
         "mean of all": max(repeated, key=history.mean, default=None),
-        "expected, all": standing.leader(standing.reliable),
+        "expected, all": standing.first,
     }
 
 

@@ -26,6 +26,7 @@ from agent.propose.history import History
 from agent.propose.memo import Memo
 from agent.propose.model_based import Sampler
 from agent.propose.order import Proposal, propose
+from agent.propose.parts import PARTS
 from agent.propose.rung_memory import RungMemory
 from agent.reasons import TWICE
 from agent.store.trial import Kind, Trial
@@ -111,7 +112,7 @@ def what_runs_and_what_may_run_again_is_known(history: History) -> None:
     assert history.probed == {each.work.identity for each in history.probes if may_count(each)}
     checked = [each.work for each in history.checks if may_count(each)]
     assert history.checked == {name for work in checked for name in (work.identity, work.asked_identity)}
-    for name, part in zip(tallies.PARTS, parts, strict=True):
+    for name, part in zip(PARTS, parts, strict=True):
         failed = [(each, each.outcome.failure) for each in part if each.is_failed and each.outcome]
         again = [each for each, why in failed if why and why.policy in TWICE and each.work.kind is not Kind.CONFIRM]
         assert tallies.twice(history, name) == again
