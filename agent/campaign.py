@@ -8,22 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from agent.clean_evidence import clean_outcome, clean_record, launch_secrets
+from agent.clean_evidence import launch_secrets
 from agent.deadends.atlas import Atlas
 from agent.deadends.charter import Charter
-from agent.deadends.refutations import with_refutations
 from agent.disk import disk_problem
-from agent.effects import observed_work, of_active_parameters
 from agent.fleet import Fleet
 from agent.home import Home
 from agent.interruption import Interruption
-from agent.judge import baselines_of, judge, lost_node, lost_task
+from agent.judge import judged, lost_node, lost_task
 from agent.long_lived import LongLived, set_aside
 from agent.observer import Observer
 from agent.outcome import Outcome, OutcomeKind
 from agent.places import Places
 from agent.private_files import check_own
-from agent.propose import tallies
 from agent.propose.history import History
 from agent.propose.model_based import Sampler
 from agent.propose.order import Launches, Proposal, Stop, propose
@@ -33,14 +30,13 @@ from agent.recovery import end_launch
 from agent.redaction import redact_text
 from agent.requests import request_of
 from agent.savings import Savings
-from agent.shown import with_replaced
 from agent.stopping import stop_rule
 from agent.store.study_store import RULED_OUT, StudyStore
 from agent.store.trial import Kind, Lease, Trial, Work
 from agent.study_history import history_of
 from agent.study_rules import rules_of
 from agent.wishes import Wishes, read_counts, read_wishes
-from runners import Measurement, Runner, RunRecord, TrialRequest
+from runners import Runner, RunRecord, TrialRequest
 from runners.ray_nodes import RayNode
 from runners.ray_pool import Lost, PoolError, RayPool, Running
 
@@ -155,11 +151,11 @@ class Campaign:
         """Return the study as the proposer sees it; the same object as long as nothing has changed."""
         state = (self.store.version, self._wishes)
         if self._history is None or self._history[0] != state:
-            self._history = (state, self._fresh_history())
+            self._history = (state, self._history_with(self.atlas()))
         return self._history[1]
 
-    def _fresh_history(self) -> History:
-        found = history_of(self.store, self.runner, self.atlas(), self._wishes)
+    def _history_with(self, atlas: Atlas) -> History:
+        found = history_of(self.store, self.runner, atlas, self._wishes)
         return replace(found, ruled_out=self._charter.ruled_out, owner=self.lease, memo=self._sampler.memo)
 
     def atlas(self) -> Atlas:
@@ -195,8 +191,8 @@ class Campaign:
         return self._ray.replace(trouble)
 
     def _interrupt(self, trials: Sequence[Trial], why: str) -> None:
-        for trial in trials:
-            self._close(trial, Outcome(kind=OutcomeKind.INTERRUPTED, note=why), None)
+        outcome = Outcome(kind=OutcomeKind.INTERRUPTED, note=why)
+        self._tell_closed([self._close(trial, outcome, None) for trial in trials])
 
     def _may_start(self) -> bool:
         in_time = self.deadline is None or time.monotonic() <= self.deadline
@@ -239,40 +235,39 @@ class Campaign:
         return self.store.open_trial(work, cookie, self.lease, str(folder))
 
     def _wait(self) -> None:
-        ended = self._places.wait(self._running, POLL_S)
-        for running, trials in list(self.in_flight):
-            result = self._places.result(running, has_ended=running in ended)
-            if isinstance(result, Lost) and self.pool.dead_daemon is not None:
-                break  # no fault of this work
-            if result is not None:
-                self.in_flight.remove((running, trials))
-                self._take(trials, result, running.node)
+        """Take in all trials that have ended. They are judged by the map as it is, which learns from them together."""
+        ended, atlas = self._places.wait(self._running, POLL_S), self.history().atlas
+        closed: list[Trial] = []
+        try:
+            for running, trials in list(self.in_flight):
+                result = self._places.result(running, has_ended=running in ended)
+                if isinstance(result, Lost) and self.pool.dead_daemon is not None:
+                    break  # no fault of this work
+                if result is not None:
+                    self.in_flight.remove((running, trials))
+                    closed += self._take(trials, result, atlas, running.node)
+        finally:
+            self._tell_closed(closed)
         for observer in self.observers:
             observer.tick()
 
-    def _take(self, trials: Sequence[Trial], result: list[RunRecord] | Lost, node: RayNode | None = None) -> None:
+    def _take(
+        self, trials: Sequence[Trial], result: list[RunRecord] | Lost, atlas: Atlas, node: RayNode | None
+    ) -> list[Trial]:
+        """Close what ran together; return it as it was stored."""
         if isinstance(result, Lost):
             end_launch(trials)
-            for trial in trials:
-                why = redact_text(result.why, self._secrets)
-                outcome = lost_node(why) if result.is_node_lost else lost_task(why)
-                self._close(trial, outcome if self._can_write() else self._without_disk(), None)
-            return
+            why = redact_text(result.why, self._secrets)
+            outcome = lost_node(why) if result.is_node_lost else lost_task(why)
+            return [self._close(trial, self._unless_disk_full(outcome), None) for trial in trials]
+        closed = []
         for trial, record in zip(trials, result, strict=True):
-            space, facts = self.store.manifest.space, self.store.manifest.facts
-            interruptions = self.history().interruptions[trial.work.identity]
-            goals = self.store.manifest.settings.goals
-            judged = judge(trial, record, space, self._baselines(trial), interruptions, self._rules, goals)
-            outcome = clean_outcome(judged, self._secrets)
-            if outcome.failure is not None and not self._can_write():
-                outcome = self._without_disk()
-            cleaned = clean_record(record, self._secrets)
-            cleaned = with_replaced(cleaned, trial.work, space)
-            cleaned = of_active_parameters(cleaned, trial.work.resolved, space, facts)
-            ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
-            self._close(ran, with_refutations(outcome, ran, self.atlas(), space), cleaned)
+            found = judged(trial, record, self._history_with(atlas), self._rules, self._secrets)
+            outcome = found.outcome if found.outcome.failure is None else self._unless_disk_full(found.outcome)
+            closed.append(self._close(found.trial, outcome, found.record))
             if not record.leftovers.is_clean:
                 self._set_aside(trial, record, node)
+        return closed
 
     def _set_aside(self, trial: Trial, record: RunRecord, node: RayNode | None) -> None:
         if self._places.set_aside(node, why := quarantine_message(trial, record)):
@@ -282,19 +277,19 @@ class Campaign:
         else:
             self._quarantine = why
 
-    def _without_disk(self) -> Outcome:
+    def _unless_disk_full(self, outcome: Outcome) -> Outcome:
         """Whatever a launch looks like that could not write: it says nothing, and is made again."""
+        if self._can_write():
+            return outcome
         return Outcome(kind=OutcomeKind.INTERRUPTED, note=disk_problem(self._folder) or "the disk was full")
 
-    def _close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> None:
+    def _close(self, trial: Trial, outcome: Outcome, record: RunRecord | None) -> Trial:
         closed = self.store.close(trial, outcome, record)
         self._ray.deaths = 0 if closed.counts else self._ray.deaths
-        history = self.history()
-        for observer in self.observers:
-            observer.trial_closed(closed, history)
         self._long_lived.grown(self.store.version)
+        return closed
 
-    def _baselines(self, trial: Trial) -> list[Measurement]:
-        """Return what a launch has to agree with; the baseline itself sets the tolerance, and is not judged by it."""
-        launches = tallies.baselines(self.history())
-        return [] if trial.work.key in {each.work.key for each in launches} else baselines_of(launches)
+    def _tell_closed(self, closed: Sequence[Trial]) -> None:
+        for trial in closed:
+            for observer in self.observers:
+                observer.trial_closed(trial, self.history())

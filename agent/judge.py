@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from agent.classify import RULES, Rule, check_outputs, classify, wrong_output
+from agent.clean_evidence import clean_outcome, clean_record
+from agent.deadends.refutations import with_refutations
+from agent.effects import observed_work, of_active_parameters
 from agent.goals import OUTPUT, Goal, compromise, figures_of
 from agent.outcome import Failure, Outcome, OutcomeKind
-from agent.propose.history import ATTEMPTS
+from agent.propose import tallies
+from agent.propose.history import ATTEMPTS, History
 from agent.reasons import REASONS, Policy, Reason
+from agent.shown import with_replaced
 from agent.store.trial import Kind, Trial
 from runners import Measurement, Phase, Rung, RunRecord
 from runners.engine_dialects import spellings
@@ -20,6 +26,43 @@ LOST = {
     Rung.PROBE: "the probes' server ended, or its time was over, before it came to this one",
 }
 """Rung → what happened to a question of its that got no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A trial that came back, as it is to be stored."""
+
+    trial: Trial
+    """With what the engine was seen to run instead of what was asked for."""
+    outcome: Outcome
+    record: RunRecord
+
+
+def judged(
+    trial: Trial, record: RunRecord, history: History, rules: tuple[Rule, ...], secrets: Collection[str]
+) -> Judged:
+    """Return what came of a trial in the light of the study, without secrets.
+
+    Args:
+        trial: The trial as it was opened.
+        record: Its evidence.
+        history: The study without it. Its map says what a pass refutes.
+        rules: What failures are judged by.
+        secrets: Values that nothing stored may hold.
+    """
+    space, facts = history.space, history.facts
+    interruptions, baselines = history.interruptions[trial.work.identity], _baselines_for(trial, history)
+    outcome = judge(trial, record, space, baselines, interruptions, rules, history.settings.goals)
+    cleaned = with_replaced(clean_record(record, secrets), trial.work, space)
+    cleaned = of_active_parameters(cleaned, trial.work.resolved, space, facts)
+    ran = trial.model_copy(update={"work": observed_work(trial.work, cleaned, space, facts)})
+    return Judged(ran, with_refutations(clean_outcome(outcome, secrets), ran, history.atlas, space), cleaned)
+
+
+def _baselines_for(trial: Trial, history: History) -> list[Measurement]:
+    """Return what a launch has to agree with; the baseline itself sets the tolerance, and is not judged by it."""
+    launches = tallies.baselines(history)
+    return [] if trial.work.key in {each.work.key for each in launches} else baselines_of(launches)
 
 
 def judge(
