@@ -166,8 +166,8 @@ class Improvement:
             yield heapq.heappop(waiting)[1]
 
     def _look_at(self, points: Mapping[str, Assignment]) -> None:
-        """Work out the expected improvement of all points that were not looked at yet, in one go."""
-        keys = [key for key in points if key not in self._promises]
+        """Work out the expected improvement of all open points that were not looked at yet, in one go."""
+        keys = [key for key in points if key not in self._promises and key not in self._launched]
         if keys:
             wanted = [points[key] for key in keys]
             found = gains(self._surrogate.outlook(wanted, self._known(wanted), self._rivals))
