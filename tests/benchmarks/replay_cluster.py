@@ -8,7 +8,8 @@
 The modelled nodes are 50 of eight GPUs, each with one trial of eight ranks in flight; the raylets are processes of this
 machine that offer 400 GPUs between them. Answers take a few milliseconds of a worker, so trials close as fast as the
 agent hands them out: a real trial takes minutes. CPU is that of the agent's thread (the mirror has one of its own and
-is left out), so that a busy machine does not count.
+is left out), so that a busy machine does not count. Trials that end together are told of together, so that a window may
+hold some launches of its neighbours.
 """
 
 from __future__ import annotations
