@@ -16,6 +16,7 @@ from agent.propose import sums, tallies, working
 from agent.propose.admission import ATTEMPTS as ATTEMPTS
 from agent.propose.admission import Refusal as Refusal
 from agent.propose.admission import ruled_out, still_locked, why_not
+from agent.propose.closed import of_closed
 from agent.propose.in_flight import InFlight
 from agent.propose.memo import Memo
 from agent.propose.prepared import prepared
@@ -81,7 +82,7 @@ class History:
     @cached_property
     def in_flight(self) -> InFlight:
         """What is running now."""
-        return InFlight(self)
+        return InFlight.of(self)
 
     @cached_property
     def rungs(self) -> tuple[Rung, ...]:
@@ -212,6 +213,9 @@ class History:
     @cached_property
     def incumbent(self) -> Assignment | None:
         """The best working assignment so far, replaced only by what is better beyond the noise."""
+        return of_closed(self, "incumbent", self._incumbent)
+
+    def _incumbent(self) -> Assignment | None:
         best, bar = None, -math.inf
         for key, mean in self.means.items():  # in order of first measurement
             if mean > bar:

@@ -7,15 +7,16 @@ different ideas.
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent.effects import rewritten
+from agent.effects import Rewrites, rewritten
 from agent.propose import tallies
 from agent.store.trial import Trial, Work
 from runners import Rung
-from search_spaces import Assignment, assignment_key
+from search_spaces import Assignment, Facts, SearchSpace, assignment_key
 
 if TYPE_CHECKING:
     from agent.propose.history import History
@@ -25,14 +26,32 @@ RUNS_NOW = "running now"
 
 @dataclass(frozen=True)
 class InFlight:
-    """The open trials of a study."""
+    """The open trials of a study.
 
-    history: History
+    It knows nothing of the history that has it: two that know each other stay in memory until the garbage collector
+    looks, and each history of a long study has lists of thousands of trials.
+    """
+
+    launches: Sequence[Trial]
+    probes: Sequence[Trial]
+    checks: Sequence[Trial]
+    space: SearchSpace
+    facts: Facts
+    rewrites: Rewrites
+    """Values that the engine was seen to replace."""
+    measured: Container[str]
+    """Keys of what was measured."""
+
+    @classmethod
+    def of(cls, history: History) -> InFlight:
+        """Return what is in flight in a study."""
+        launches, probes, checks = tallies.open_trials(history)
+        return cls(launches, probes, checks, history.space, history.facts, history.silent_rewrites, history.measured)
 
     @cached_property
     def number(self) -> int:
         """How many launches, probes and checks are running."""
-        return sum(map(len, self._open))
+        return len(self.launches) + len(self.probes) + len(self.checks)
 
     def holds(self, work: Work) -> bool:
         """Return whether a piece of work would launch what is launched at this moment."""
@@ -41,11 +60,10 @@ class InFlight:
     @cached_property
     def pending(self) -> list[Assignment]:
         """Assignments that will be measured soon: those of launches, and what a cheaper rung is asked about first."""
-        launches, _, checks = self._open
-        asked = [check for check in checks if check.work.rung is not Rung.PROBE]
-        points = [self._as_it_runs(trial.work.resolved) for trial in (*launches, *asked)]
+        asked = [check for check in self.checks if check.work.rung is not Rung.PROBE]
+        points = [self._as_it_runs(trial.work.resolved) for trial in (*self.launches, *asked)]
         found = {assignment_key(point): point for point in points}
-        return [point for key, point in found.items() if key not in self.history.measured]
+        return [point for key, point in found.items() if key not in self.measured]
 
     def key_of(self, assignment: Assignment) -> str:
         """Return the key of what an assignment runs as, by all that was seen by now.
@@ -56,14 +74,8 @@ class InFlight:
 
     @cached_property
     def _keys(self) -> frozenset[str]:
-        return frozenset(self.key_of(trial.work.resolved) for trial in self._open[0])
+        return frozenset(self.key_of(trial.work.resolved) for trial in self.launches)
 
     def _as_it_runs(self, assignment: Assignment) -> Assignment:
-        space, facts = self.history.space, self.history.facts
-        point, replaced = rewritten(assignment, self.history.silent_rewrites)
-        return space.normalise(point, facts) if replaced else point
-
-    @cached_property
-    def _open(self) -> list[list[Trial]]:
-        """Launches, probes and checks."""
-        return tallies.open_trials(self.history)
+        point, replaced = rewritten(assignment, self.rewrites)
+        return self.space.normalise(point, self.facts) if replaced else point
