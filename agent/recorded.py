@@ -74,7 +74,8 @@ def _failure(record: RunRecord, failure: Failure) -> RecordedFailure:
 
 def _probes(store: StudyStore) -> list[Trial]:
     """A table knows probes and launches only."""
-    return [trial for trial in store.probes_of() if trial.work.rung is Rung.PROBE]
+    probes, _ = store.parted_probes_of()
+    return list(probes)
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ class Atlas:
         """Those that block only what equals the failure in everything that may be the cause."""
         return self.in_state(DeadEndState.SUSPECTED)
 
-    @property
+    @cached_property
     def stale(self) -> tuple[DeadEnd, ...]:
         """Inherited dead ends that are to be re-checked."""
         return self.in_state(DeadEndState.STALE)
@@ -51,7 +51,11 @@ class Atlas:
 
     def find(self, wanted: str) -> DeadEnd | None:
         """Return the dead end of this id, or None."""
-        return next((found for found in self.dead_ends if found.id == wanted), None)
+        return self._by_id.get(wanted)
+
+    @cached_property
+    def _by_id(self) -> dict[str, DeadEnd]:
+        return {found.id: found for found in reversed(self.dead_ends)}
 
     def match(self, assignment: Mapping[str, Scalar]) -> DeadEnd | None:
         """Return a dead end that forbids launching the assignment, or None."""

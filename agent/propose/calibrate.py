@@ -6,7 +6,7 @@ worth more at the beginning: from then on a launch that is clearly slower ends e
 
 from __future__ import annotations
 
-from agent.propose import tallies
+from agent.propose import sums, tallies
 from agent.propose.history import ATTEMPTS, History
 from agent.stopping import LEAST_FREEDOM, can_stop, study_spread
 from agent.store.trial import Kind, Trial, Work
@@ -24,10 +24,10 @@ def propose(history: History) -> Work | None:
     baseline = next((trial for trial in starts if trial.is_measured and trial.work.kind is Kind.BASELINE), None)
     if baseline is None or not can_stop(history) or not _is_worth_it(history, baseline):
         return None
-    repeats = [trial for trial in history.launches if trial.work.kind is Kind.REPEAT]
-    if len(repeats) >= LEAST_FREEDOM or study_spread(history).freedom >= LEAST_FREEDOM:
+    is_known = sums.num_of_kind(history, Kind.REPEAT) >= LEAST_FREEDOM
+    if is_known or study_spread(history).freedom >= LEAST_FREEDOM:
         return None
-    ours = sum(trial.work.key == baseline.work.key for trial in repeats)
+    ours = len(sums.repeats(history, baseline.work.key))
     work = baseline.work.again(Kind.REPEAT, ours, "how much launches differ")
     may_run = history.interruptions[work.identity] < ATTEMPTS and not history.in_flight.holds(work)
     return work if may_run else None

@@ -29,12 +29,24 @@ class _Kept:
     """The list that was asked about last."""
     answer: Any = None
     """What adding all of it came to."""
+    is_lent: bool = False
+    """Whether the state itself was handed out: it is copied before anything is added to it."""
 
     def is_of(self, trials: Sequence[Trial]) -> bool:
         """Return whether it is a sum over the beginning of this list: the very trials, as they were closed."""
         if self.number == 0:
             return True
         return self.number <= len(trials) and trials[0] is self.first and trials[self.number - 1] is self.last
+
+    def take_closed(self, trials: Sequence[Trial], add: Callable[[Any, Trial], object]) -> None:
+        """Add the closed trials that come next."""
+        while self.number < len(trials) and trials[self.number].is_closed:
+            if self.is_lent:
+                self.state, self.is_lent = copy.copy(self.state), False
+            self.last = trials[self.number]
+            self.first = self.first or self.last
+            add(self.state, self.last)
+            self.number += 1
 
 
 class Memo:
@@ -58,7 +70,15 @@ class Memo:
         found: R = kept[1]
         return found
 
-    def fold(self, name: str, trials: Sequence[Trial], start: Callable[[], S], add: Callable[[S, Trial], object]) -> S:
+    def fold(
+        self,
+        name: str,
+        trials: Sequence[Trial],
+        start: Callable[[], S],
+        add: Callable[[S, Trial], object],
+        *,
+        closed_only: bool = False,
+    ) -> S:
         """Return what adding all trials to the start comes to, in their order. The caller may keep it, not change it.
 
         Args:
@@ -67,6 +87,7 @@ class Memo:
             start: An empty container.
             add: Puts one trial into the container. What is in it already must be replaced, not changed in place:
                 containers are copied without their contents.
+            closed_only: Whether a trial that runs adds nothing. Then nothing is copied while none is closed.
         """
         kept = self._kept.get(name)
         if kept is None or not kept.is_of(trials):
@@ -74,13 +95,11 @@ class Memo:
         if trials and trials is kept.asked:  # a tuple, of which nothing changes
             known: S = kept.answer
             return known
-        while kept.number < len(trials) and trials[kept.number].is_closed:
-            kept.last = trials[kept.number]
-            kept.first = kept.first or kept.last
-            add(kept.state, kept.last)
-            kept.number += 1
-        found: S = copy.copy(kept.state)
-        for trial in trials[kept.number :]:
+        kept.take_closed(trials, add)
+        rest = [trial for trial in trials[kept.number :] if trial.is_closed or not closed_only]
+        kept.is_lent |= not rest
+        found: S = copy.copy(kept.state) if rest else kept.state
+        for trial in rest:
             add(found, trial)
         kept.asked, kept.answer = (trials, found) if isinstance(trials, tuple) else ((), None)
         return found

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 PARTS = ("trials", "probes", "checks")
 
 
-def folded(history: History, name: str, start: Callable[[], Any], add: Callable[[Any, Trial], object]) -> list[Any]:
+def folded(
+    history: History,
+    name: str,
+    start: Callable[[], Any],
+    add: Callable[[Any, Trial], object],
+    *,
+    closed_only: bool = False,
+) -> list[Any]:
     """Return the same sum over launches, probes and checks, each on its own (`memo.Memo.fold`)."""
-    return [history.memo.fold(f"{name} {part}", getattr(history, part), start, add) for part in PARTS]
+    fold = history.memo.fold
+    return [fold(f"{name} {part}", getattr(history, part), start, add, closed_only=closed_only) for part in PARTS]

@@ -123,7 +123,8 @@ def _unused(history: History, trial: Trial) -> Work:
 
 def propose(history: History) -> Work | None:
     """Return a launch that shows whether a failure repeats, or None."""
-    return _first(history, _unsettled(history))
+    trial = next(iter(open_failures(history).values()), None)
+    return None if trial is None else _again(trial)
 
 
 def _first(history: History, trials: Iterable[Trial]) -> Work | None:

@@ -26,8 +26,12 @@ def launches(history: History) -> list[Trial]:
 
 def num_confirmations(history: History) -> int:
     """Return how many of them are second launches that a failure asked for."""
-    counted = history.memo.fold("kinds", history.trials, Counter, _add_kind)
-    return int(counted[Kind.CONFIRM])
+    return num_of_kind(history, Kind.CONFIRM)
+
+
+def num_of_kind(history: History, kind: Kind) -> int:
+    """Return how many of them are of a kind."""
+    return int(history.memo.fold("kinds", history.trials, Counter, _add_kind)[kind])
 
 
 def identities(history: History) -> set[str]:
@@ -79,7 +83,7 @@ def num_launches_in(history: History, stage: str) -> int:
 
 def failed_launches(history: History) -> Counter[str]:
     """Return key → how many launches of an assignment failed."""
-    return history.memo.fold("failed launches", history.trials, Counter, _add_failed)
+    return history.memo.fold("failed launches", history.trials, Counter, _add_failed, closed_only=True)
 
 
 def repeats(history: History, key: str | None) -> list[Trial]:
@@ -90,12 +94,12 @@ def repeats(history: History, key: str | None) -> list[Trial]:
 
 def first_measured(history: History, key: str) -> Trial:
     """Return the first launch that measured an assignment."""
-    return history.memo.fold("first measured", history.trials, dict, _add_first)[key]
+    return history.memo.fold("first measured", history.trials, dict, _add_first, closed_only=True)[key]
 
 
 def launch_times(history: History) -> list[float]:
     """Return the seconds of the measured launches, in ascending order."""
-    return history.memo.fold("times", history.trials, list, _add_time)
+    return history.memo.fold("times", history.trials, list, _add_time, closed_only=True)
 
 
 def stopping(history: History) -> list[Trial]:
@@ -105,7 +109,7 @@ def stopping(history: History) -> list[Trial]:
 
 def failed_once(history: History) -> dict[str, Trial]:
     """Return the failed launches whose failure's policy may ask for a second one, by their labels, in order."""
-    return history.memo.fold("failed once", history.trials, dict, _add_failed_once)
+    return history.memo.fold("failed once", history.trials, dict, _add_failed_once, closed_only=True)
 
 
 def best_rates(history: History) -> dict[int, float]:
@@ -115,12 +119,12 @@ def best_rates(history: History) -> dict[int, float]:
 
 def measured(history: History) -> dict[str, Assignment]:
     """Return key → resolved assignment of everything that was measured, in order of first measurement."""
-    return history.memo.fold("measured", history.trials, dict, _add_measured)
+    return history.memo.fold("measured", history.trials, dict, _add_measured, closed_only=True)
 
 
 def stopped_early(history: History) -> dict[str, tuple[Assignment, float]]:
     """Return key → resolved assignment and partial value of everything that was ever stopped early as slower."""
-    return history.memo.fold("slower", history.trials, dict, _add_slower)
+    return history.memo.fold("slower", history.trials, dict, _add_slower, closed_only=True)
 
 
 def silent_rewrites(history: History, *, with_probes: bool) -> Rewrites:

@@ -41,9 +41,15 @@ def stages(history: History) -> Counter[str]:
     return sum(folded(history, "stages", Counter, _add_stage), Counter())
 
 
+def in_stage(history: History, stage: str) -> list[Trial]:
+    """Return the experiments of a stage that count or are in flight."""
+    launches, probes, _ = folded(history, "experiments", dict, _add_experiment)
+    return [*launches.get(stage, ()), *probes.get(stage, ())]
+
+
 def looks(history: History) -> Callable[[str], str | None]:
     """Return what maps the label of a failed trial to what its failure looks like; None for any other label."""
-    parts = folded(history, "looks", dict, _add_look)
+    parts = folded(history, "looks", dict, _add_look, closed_only=True)
     return lambda label: next((part[label] for part in parts if label in part), None)
 
 
@@ -83,7 +89,7 @@ def durations(history: History, rung: Rung) -> list[float]:
         if trial.work.rung is rung and trial.counts and not trial.is_not_probed and trial.record:
             insort(found, trial.record.wall_s)
 
-    _, probes, checks = folded(history, f"durations at {rung.value}", list, add)
+    _, probes, checks = folded(history, f"durations at {rung.value}", list, add, closed_only=True)
     return checks if not probes else sorted((*probes, *checks)) if checks else probes
 
 
@@ -159,6 +165,11 @@ def _runs_or_counts(trial: Trial) -> bool:
 def _add_stage(found: Counter[str], trial: Trial) -> None:
     if trial.work.about and _runs_or_counts(trial):
         found[trial.work.stage] += 1
+
+
+def _add_experiment(found: dict[str, list[Trial]], trial: Trial) -> None:
+    if trial.work.about and _runs_or_counts(trial):
+        found[trial.work.stage] = [*found.get(trial.work.stage, ()), trial]
 
 
 def _add_look(found: dict[str, str], trial: Trial) -> None:

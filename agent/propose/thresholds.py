@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.observation import trial_label
-from agent.propose import working
+from agent.propose import tallies, working
+from agent.propose.closed import of_closed
 from agent.propose.history import History
 from agent.reasons import Reason
 from agent.store.trial import Kind, Work
@@ -60,7 +62,9 @@ def _worth_asking(history: History, found: DeadEnd, condition: Condition, suspec
     That is the middle of those where nothing failed yet. Where nothing is left of these, it is the last one where
     something failed, which may have been chance: once more, in another launch.
     """
-    unknown = _unknown_beyond(history, found, condition, suspected.comparison)
+    comparison = suspected.comparison
+    beyond_it = partial(_unknown_beyond, history, found, condition, comparison)
+    unknown = of_closed(history, f"unknown beyond {found.id} {condition}", beyond_it, (str(comparison),))
     failed = [value for value in unknown if suspected.matches({condition.parameter: value})]
     if beyond := unknown[len(failed) :]:
         yield beyond[len(beyond) // 2]
@@ -70,8 +74,8 @@ def _worth_asking(history: History, found: DeadEnd, condition: Condition, suspec
 
 
 def _times_asked(history: History, found: DeadEnd, condition: Condition, value: Scalar) -> int:
-    stage, everything = _stage(found), (*history.launches, *history.probes)
-    return sum(trial.work.stage == stage and trial.work.resolved[condition.parameter] == value for trial in everything)
+    experiments = tallies.in_stage(history, _stage(found))
+    return sum(trial.work.resolved[condition.parameter] == value for trial in experiments)
 
 
 def _unknown_beyond(history: History, found: DeadEnd, condition: Condition, comparison: Comparison) -> list[Scalar]:

@@ -77,7 +77,7 @@ class Values(dict[str, list[float]]):
 
 def measured_values(history: History) -> Values:
     """Return the values of all measured launches; for studies of one goal."""
-    return history.memo.fold("values", history.trials, Values, _add)
+    return history.memo.fold("values", history.trials, Values, _add, closed_only=True)
 
 
 def _add(found: Values, trial: Trial) -> None:

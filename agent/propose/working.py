@@ -69,7 +69,7 @@ def _parts(history: History, rung: Rung) -> list[dict[str, Assignment]]:
         if trial.works and reaches(trial.work.rung, rung):
             found[trial.work.key] = trial.work.resolved
 
-    launches, probes, checks = folded(history, f"working at {rung.value}", dict, add)
+    launches, probes, checks = folded(history, f"working at {rung.value}", dict, add, closed_only=True)
     return [launches, checks, probes]
 
 
@@ -90,17 +90,17 @@ def _working(history: History, rung: Rung, names: tuple[str, ...], size: int) ->
             found.update(listed if size == 1 else combinations(listed, 2))
 
     name, of = f"{size} together at {rung.value}", (history.trials, history.probes, history.checks, *names)
-    return history.memo.derived(name, of, lambda: set().union(*folded(history, name, set, add)))
+    return history.memo.derived(name, of, lambda: set().union(*folded(history, name, set, add, closed_only=True)))
 
 
 def served_values(history: History) -> set[Value]:
     """Return the values with which a launch served."""
-    return history.memo.fold("served values", history.trials, set, _add_served(1))
+    return history.memo.fold("served values", history.trials, set, _add_served(1), closed_only=True)
 
 
 def served_pairs(history: History) -> set[tuple[Value, Value]]:
     """Return the pairs of values with which a launch served."""
-    return history.memo.fold("served pairs", history.trials, set, _add_served(2))
+    return history.memo.fold("served pairs", history.trials, set, _add_served(2), closed_only=True)
 
 
 def _add_served(size: int) -> Callable[[set[Any], Trial], None]:

@@ -21,12 +21,13 @@ from agent.store.manifest import Manifest
 from agent.store.opening import storage_errors
 from agent.store.stored_trial import final_state, partial_value, trial_of
 from agent.store.trial import Kind, Lease, Trial, Work, trial_label
-from runners import RunRecord
+from runners import Rung, RunRecord
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
     from optuna.trial import FrozenTrial
 
+Parted = tuple[tuple[Trial, ...], tuple[Trial, ...]]
 PROBES = "/probes"
 MANIFEST, OWNER, ASKED, BUDGET = "manifest", "owner", "asked", "budget"
 FORGOTTEN, RECHECKS, RULED_OUT = "forgotten", "rechecks", "ruled_out"
@@ -62,6 +63,8 @@ class StudyStore:
         self._distributions = distributions_of(self._created.space)
         self._trials: dict[str, dict[int, Trial]] = {study: {} for study in self._ids}
         self._lists: dict[str, tuple[Trial, ...]] = {}
+        self._parted: tuple[tuple[Trial, ...], Parted] = ((), ((), ()))
+        """Probes as they were parted last."""
         self._trial_ids: dict[tuple[str, int], int] = {}
         self._verdicts = self.verdicts()
         self.version = 0
@@ -141,6 +144,14 @@ class StudyStore:
     def probes_of(self, epoch: int = -1) -> tuple[Trial, ...]:
         """Return the probes of one epoch, by default the latest."""
         return self._of_epoch(self.probes(), epoch)
+
+    def parted_probes_of(self, epoch: int = -1) -> Parted:
+        """Return the same in two lists: those at the probe rung, and those at the rungs that measure nothing."""
+        probes = self.probes_of(epoch)
+        if probes is not self._parted[0]:
+            others = tuple(each for each in probes if each.work.rung is not Rung.PROBE)
+            self._parted = probes, (tuple(each for each in probes if each.work.rung is Rung.PROBE), others)
+        return self._parted[1]
 
     def _of_epoch(self, trials: tuple[Trial, ...], epoch: int) -> tuple[Trial, ...]:
         wanted = epoch % (1 + len(self._later))

@@ -56,6 +56,41 @@ def test_in_whatever_order_trials_end_the_sum_is_that_over_all_of_them(number: i
         assert list(found) == list(Memo().fold("keys", now, dict, add))
 
 
+def add_closed(found: dict[str, tuple[int, ...]], trial: Trial) -> None:
+    """Note which closed trials had an assignment."""
+    if trial.is_closed:
+        add(found, trial)
+
+
+@given(st.integers(1, 30), st.integers(1, 8), st.integers(0, 1000))
+def test_a_sum_of_closed_trials_alone_is_the_same_and_what_was_returned_stays_as_it_was(
+    number: int, slots: int, seed: int
+) -> None:
+    """It is not copied while nothing is closed, and whoever has it keeps it."""
+    ended, generator, memo = closed_trials(number, seed), random.Random(seed), Memo()
+    now: list[Trial] = []
+    running: list[int] = []
+    returned: list[tuple[dict[str, tuple[int, ...]], list[tuple[str, tuple[int, ...]]]]] = []
+    while len(now) < number or running:
+        if len(now) < number and len(running) < slots:
+            running.append(len(now))
+            now.append(opened(ended[len(now)]))
+        else:
+            index = running.pop(generator.randrange(len(running)))
+            now[index] = ended[index]
+        found = memo.fold("keys", tuple(now), dict, add_closed, closed_only=True)
+        assert list(found.items()) == list(Memo().fold("keys", now, dict, add_closed).items())
+        returned.append((found, list(found.items())))
+    assert all(list(found.items()) == before for found, before in returned)
+
+
+def test_nothing_is_copied_while_nothing_is_closed() -> None:
+    trials, memo = closed_trials(6, 3), Memo()
+    before = memo.fold("keys", trials, dict, add_closed, closed_only=True)
+    running = [*trials, opened(closed_trials(7, 3)[6])]
+    assert memo.fold("keys", running, dict, add_closed, closed_only=True) is before
+
+
 def test_what_is_returned_is_not_changed_by_what_comes_later() -> None:
     """A history keeps its sums while the next one goes on from them."""
     trials, memo = closed_trials(6, 1), Memo()
