@@ -14,19 +14,19 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice, repeat
 
-from agent.effects import rewritten
 from agent.propose import second_launch, sums
+from agent.propose.changes import Changes
 from agent.propose.closed import of_closed, of_measured
 from agent.propose.communication import Communication, communication_of
 from agent.propose.drafting import Drafting
+from agent.propose.features import Values
 from agent.propose.gradient import gains
 from agent.propose.history import History
 from agent.propose.points import points_of, values_of
-from agent.propose.prepared import kept, replaced_values
 from agent.propose.refused import Refused
 from agent.propose.risk import Risk
 from agent.propose.surrogate import Beforehand, Effects, Expected, Seen, Surrogate, tables_of, together
-from agent.store.trial import Kind, Work
+from agent.store.trial import Kind, Trial, Work
 from search_spaces import Assignment, Scalar
 
 EFFECT, COLLECTIVES_EFFECT, DRAFT_EFFECT = 0.15, 0.05, 0.02
@@ -50,7 +50,7 @@ def propose(history: History) -> Work | None:
     if history.incumbent is None:
         return None
     replaced, refused = None, Refused(history)
-    for candidate in Improvement(history).ranked():
+    for candidate in improvement_of(history).ranked():
         if (failed := second_launch.once_failed(history, candidate)) is not None:
             return failed
         if refused.again(candidate):
@@ -65,6 +65,12 @@ def propose(history: History) -> Work | None:
     return replaced
 
 
+def improvement_of(history: History) -> Improvement:
+    """Return what launches are expected to improve: worked out once for all steps that look at the same history."""
+    name = "improvement evenly" if history.is_even else "improvement"
+    return history.memo.derived(name, (history,), partial(Improvement, history))
+
+
 @dataclass(frozen=True)
 class Improvement:
     """Candidates for the next launch, and what each of them is worth."""
@@ -75,16 +81,16 @@ class Improvement:
 
     def ranked(self) -> Iterator[Assignment]:
         """Yield the candidates, the most promising first: expected improvement times the chance that it works."""
-        points = {key: trial.work.resolved for key, trial in second_launch.open_failures(self.history).items()}
+        points = {key: trial.work.resolved for key, trial in self._open_failures.items()}
         changed: set[str] = set()
         for key in dict.fromkeys((*self.expected_ranking()[:BREADTH], *self.history.ranking[:1])):
-            points |= self._changes(self.history.measured[key])
+            points |= self._changes.of(self.history.measured[key])
         for _ in range(DEPTH):  # the most promising ones are changed further, one change at a time
             self._look_at(points)
             best = [key for key in islice(self._best_first(points), BREADTH) if key not in changed]
             changed.update(best)
             for key in best:
-                points |= self._changes(points[key])
+                points |= self._changes.of(points[key])
         self._look_at(points)
         yield from (points[key] for key in self._best_first(points))
 
@@ -94,7 +100,13 @@ class Improvement:
         return sorted(expected, key=lambda key: (-expected[key][0], key))
 
     def expectations(self) -> dict[str, tuple[float, float]]:
-        """Return key → mean and standard deviation of the logarithm of what each measured assignment is worth."""
+        """Return key → mean and standard deviation of the logarithm of what each measured assignment is worth.
+
+        What is in flight is expected to measure what the others say, so that it says nothing of them.
+        """
+        return of_closed(self.history, "expectations", self._expectations)
+
+    def _expectations(self) -> dict[str, tuple[float, float]]:
         points = points_of(self.history)
         keys = [points.of(row.assignment).key for row in self._rows]
         rows = zip(keys, self._expected_rows.mean, self._expected_rows.sd, strict=True)
@@ -103,59 +115,15 @@ class Improvement:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of a single launch, as a share of the objective, by all launches together."""
-        return self._surrogate.belief.noise_sd
+        return self._measured.belief.noise_sd
 
     def expected(self, points: Sequence[Assignment]) -> list[float]:
         """Return what each of these assignments is expected to measure, in logarithms of the objective."""
         return [float(mean) for mean in self._surrogate.expect(points, self._known(points)).mean]
 
-    def _changes(self, start: Assignment) -> dict[str, Assignment]:
-        """Return the single changes of an assignment.
-
-        A value that gives other parameters a meaning (a way to draft and its length) comes with each of theirs as well:
-        whether it is worth anything may hang on them.
-        """
-        return kept(self.history, f"single changes {self._replaced}", str(start), lambda: self._changed(start))
-
-    def _changed(self, start: Assignment) -> dict[str, Assignment]:
-        space, points, found = self.history.space, points_of(self.history), {}
-        for name in space.parameters:
-            hanging = self._hanging.get(name, ())
-            for change in space.single_changes(start, (name,)):
-                point = self._as_it_runs(change)
-                found[points.of(point).key] = point
-                gained = tuple(other for other in hanging if self._gains(point, start, other))
-                further = map(self._as_it_runs, space.single_changes(point, gained))
-                found |= {points.of(each).key: each for each in further}
-        return found
-
-    def _gains(self, point: Assignment, start: Assignment, name: str) -> bool:
-        """Return whether a parameter has a meaning beside the values of one assignment and not of the other."""
-        parameter, facts = self.history.space.parameters[name], self.history.facts
-        return parameter.is_active(point, facts) and not parameter.is_active(start, facts)
-
-    @cached_property
-    def _hanging(self) -> dict[str, list[str]]:
-        """Parameter → those that have a meaning only beside some of its values."""
-        found: dict[str, list[str]] = {}
-        for name, each in self.history.space.parameters.items():
-            for other in each.active_when:
-                found.setdefault(other, []).append(name)
-        return found
-
-    @cached_property
-    def _replaced(self) -> str:
-        return replaced_values(self.history)
-
-    def _as_it_runs(self, candidate: Assignment) -> Assignment:
-        """Return a candidate without what the engine was seen to replace: a value that does nothing is no new value."""
-        space, facts = self.history.space, self.history.facts
-        point, replaced = rewritten(space.normalise(candidate, facts), self.history.silent_rewrites)
-        return space.normalise(point, facts) if replaced else point
-
     def _best_first(self, points: Mapping[str, Assignment]) -> Iterator[str]:
         """Yield keys by worth; the chance to work is only looked at where the improvement alone would be enough."""
-        open_ = (key for key in points if key not in self._launched)
+        open_ = (key for key in points if not self._is_launched(key))
         by_promise = sorted(((self._promises[key], key) for key in open_), key=lambda row: (-row[0], row[1]))
         waiting: list[tuple[float, str]] = []
         for promise, key in by_promise:
@@ -167,7 +135,7 @@ class Improvement:
 
     def _look_at(self, points: Mapping[str, Assignment]) -> None:
         """Work out the expected improvement of all open points that were not looked at yet, in one go."""
-        keys = [key for key in points if key not in self._promises and key not in self._launched]
+        keys = [key for key in points if key not in self._promises and not self._is_launched(key)]
         if keys:
             wanted = [points[key] for key in keys]
             found = gains(self._surrogate.outlook(wanted, self._known(wanted), self._rivals))
@@ -179,9 +147,21 @@ class Improvement:
             self._chances[key] = self._risk.chance(point)
         return self._chances[key]
 
+    def _is_launched(self, key: str) -> bool:
+        return key in self._launched and key not in self._open_failures
+
     @cached_property
     def _launched(self) -> set[str]:
-        return sums.launched_keys(self.history) - set(second_launch.open_failures(self.history))
+        return sums.launched_keys(self.history)
+
+    @cached_property
+    def _open_failures(self) -> Mapping[str, Trial]:
+        """Launches that failed and may be launched a second time."""
+        return second_launch.open_failures(self.history)
+
+    @cached_property
+    def _changes(self) -> Changes:
+        return Changes(self.history)
 
     @cached_property
     def _risk(self) -> Risk:
@@ -211,24 +191,31 @@ class Improvement:
         return self.history.memo.derived("known beforehand", (self._communication, self._drafting), dict)
 
     @cached_property
+    def _measured(self) -> Surrogate:
+        """The process, fitted to what was measured."""
+        fit = partial(Surrogate, self.history.space, self._effects, self._rows, self.history.spread, self._tables)
+        return of_closed(self.history, "fitted to what was measured", fit)
+
+    @cached_property
     def _surrogate(self) -> Surrogate:
-        """The process; launches in flight count as measured as expected, so that nobody proposes their neighbours."""
-        space, effects = self.history.space, self._effects
-        tables = self.history.memo.derived("tables", (space, str(effects)), partial(tables_of, space, effects))
-        fit = partial(Surrogate, space, effects, self._rows, self.history.spread, tables)
-        measured = of_closed(self.history, "fitted to what was measured", fit)
+        """The same; launches in flight count as measured as expected, so that nobody proposes their neighbours."""
         if not self._in_flight:
-            return measured
+            return self._measured
         known = self._known(self._in_flight)
-        expected = measured.expect(self._in_flight, known).mean
+        expected = self._measured.expect(self._in_flight, known).mean
         rows = (Seen(*row) for row in zip(self._in_flight, map(math.exp, expected), repeat(1), known, strict=False))
-        return Surrogate(space, effects, [*self._rows, *rows], measured.belief, tables)
+        return Surrogate(self.history.space, self._effects, [*self._rows, *rows], self._measured.belief, self._tables)
+
+    @cached_property
+    def _tables(self) -> Sequence[Values]:
+        space, effects = self.history.space, self._effects
+        return self.history.memo.derived("tables", (space, str(effects)), partial(tables_of, space, effects))
 
     @property
     def _in_flight(self) -> list[Assignment]:
         return self.history.in_flight.pending
 
-    @property
+    @cached_property
     def _effects(self) -> Effects:
         """How large effects are expected to be.
 
@@ -239,7 +226,7 @@ class Improvement:
         if self._communication.is_known:
             probed = [name for name in space.probe_parameters if not space.parameters[name].effect_beyond_collectives]
             settled = {**dict.fromkeys(probed, COLLECTIVES_EFFECT), **settled}
-        kinds = [name for name in settled if name in self._hanging and space.parameters[name].seen_by_probe]
+        kinds = [name for name in settled if name in self._changes.hanging and space.parameters[name].seen_by_probe]
         kept = dict.fromkeys(kinds, KIND_EFFECT)
         return Effects(
             {name: EFFECT for name in space.parameters if name not in settled},
@@ -269,9 +256,9 @@ class Improvement:
     def _rivals(self) -> list[int]:
         """Places of the rows that are expected to be best, the best first."""
         mean = self._expected_rows.mean
-        return sorted(range(len(mean)), key=lambda place: (-round(float(mean[place]), DIGITS), place))[:RIVALS]
+        return heapq.nsmallest(RIVALS, range(len(mean)), key=lambda place: (-round(float(mean[place]), DIGITS), place))
 
     @cached_property
     def _expected_rows(self) -> Expected:
         """What is expected of the rows that the process is fitted to."""
-        return self._surrogate.expect_rows(len(self._rows))
+        return of_closed(self.history, "expected of the rows", self._measured.expect_rows)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from agent.classify import wrong_output
 from agent.propose import sums, tallies
+from agent.propose.closed import of_closed
 from agent.propose.history import History
-from agent.propose.improve import Improvement
+from agent.propose.improve import Improvement, improvement_of
 from agent.propose.memo import Memo
 from agent.reasons import Reason
 from agent.spread import Spread
@@ -40,7 +41,7 @@ class Standing:
 
     @cached_property
     def _improvement(self) -> Improvement:
-        return Improvement(self.history)
+        return improvement_of(self.history)
 
     def repeats(self, key: str) -> list[float]:
         """Return the values that count: all but the first, for which it was chosen; the baseline was not chosen."""
@@ -60,6 +61,9 @@ class Standing:
     @cached_property
     def _unfit(self) -> set[str]:
         """Keys of the assignments that may not win; the baseline always may."""
+        return of_closed(self.history, "unfit", self._all_unfit)
+
+    def _all_unfit(self) -> set[str]:
         history, failed = self.history, sums.failed_launches(self.history)
         unfit = {key for key, number in failed.items() if number >= len(history.values.get(key, ()))}
         return (unfit | _wrong(history)) - {history.baseline_key}
@@ -109,6 +113,9 @@ class Standing:
 
     def comparisons(self, level: float = LEVEL) -> dict[str, Comparison]:
         """Return each repeated assignment against the baseline."""
+        return of_closed(self.history, f"compared at {level}", partial(self._compared, level))
+
+    def _compared(self, level: float) -> dict[str, Comparison]:
         baseline = self.history.baseline_key
         if baseline is None or not self.repeated:
             return {}
@@ -127,7 +134,7 @@ def _wrong(history: History) -> set[str]:
 
     # Sums of its own: with one more launch of the baseline they are all taken anew, and the old ones are let go.
     beside = history.memo.derived("wrong beside", (history.baseline_key, len(baselines)), Memo)
-    return beside.fold("wrong", history.trials, set, add)
+    return beside.fold("wrong", history.trials, set, add, closed_only=True)
 
 
 def _is_wrong(trial: Trial, baselines: Sequence[Measurement]) -> bool:
