@@ -33,9 +33,10 @@ EARLY_LEVEL = 0.99
 bound this strict leaves the last look its level (the rule of Haybittle and Peto)."""
 SMALLEST_GAIN = 0.02
 """Share below which a gain is none: nobody changes a working configuration for less."""
-POINTS, TAIL = 48, 1e-7
-"""Points of each of the quadratures behind a critical value, and how much of the spread's distribution is left out at
-either end. It is then good to 1e-4 of itself."""
+POINTS, TAIL, REACH, STEP = 48, 1e-7, 7.0, 0.25
+"""Of the quadratures behind a critical value: points over the spread, how much of its distribution is left out at
+either end, and how far and in what steps the baseline's error is looked at, in standard deviations. It is then good to
+1e-4 of itself."""
 NEAR = 0.01
 """How far beyond its bounds a critical value is looked for, as a share."""
 
@@ -140,7 +141,7 @@ def critical_value(num_baseline: int, numbers: tuple[int, ...], freedom: float, 
     from scipy.optimize import brentq
     from scipy.special import stdtrit
 
-    errors, weights = _shared_errors(num_baseline, freedom)
+    errors, weights = _shared_errors(num_baseline, max(numbers), freedom)
     groups = Counter(numbers)
 
     def lacking(critical: float) -> float:
@@ -150,19 +151,23 @@ def critical_value(num_baseline: int, numbers: tuple[int, ...], freedom: float, 
     return float(brentq(lacking, least * (1.0 - NEAR), most * (1.0 + NEAR), xtol=1e-6))
 
 
-def _shared_errors(num_baseline: int, freedom: float) -> tuple[tuple[Table, Table], Table]:
-    """Return errors of the baseline's mean and of the spread, as shares of the true spread, and their weights."""
+def _shared_errors(num_baseline: int, largest: int, freedom: float) -> tuple[tuple[Table, Table], Table]:
+    """Return errors of the baseline's mean and of the spread, as shares of the true spread, and their weights.
+
+    The more launches the largest group has, the more sharply the baseline's error decides whether its interval holds.
+    """
     import numpy as np
     from scipy.special import chdtri
 
-    means, mean_weights = np.polynomial.hermite_e.hermegauss(POINTS)
+    means = np.linspace(-REACH, REACH, math.ceil(2 * REACH / STEP * max(1.0, math.sqrt(largest / num_baseline))))
+    mean_weights = np.exp(-(means**2) / 2)
     low, high = (math.log(float(chdtri(freedom, tail)) / freedom) / 2 for tail in (1.0 - TAIL, TAIL))
     places, place_weights = np.polynomial.legendre.leggauss(POINTS)
     logs = (low + high) / 2 + (high - low) / 2 * places  # the smallest spreads decide where few repeats tell of it
     log_density = freedom * logs - freedom * np.exp(2 * logs) / 2
     spread_weights = place_weights * np.exp(log_density - log_density.max())
     weights = np.outer(mean_weights / mean_weights.sum(), spread_weights / spread_weights.sum())
-    errors = np.repeat(means / math.sqrt(num_baseline), POINTS), np.tile(np.exp(logs), POINTS)
+    errors = np.repeat(means / math.sqrt(num_baseline), POINTS), np.tile(np.exp(logs), len(means))
     return errors, weights.ravel()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 
 from agent.spread import Spread, spread_of
 from agent.verdict import (
@@ -175,6 +176,15 @@ def test_critical_values_are_those_of_the_tables() -> None:
     assert critical_value(3, (3,), 4, 0.95) == pytest.approx(2.7764, rel=1e-3)
     assert critical_value(1, (1,), 1, 0.99) == pytest.approx(63.657, rel=1e-3)
     assert critical_value(10, (10, 10, 10), 36, 0.95) == pytest.approx(2.45, rel=2e-3)
+
+
+@given(st.integers(1, 60), st.integers(1, 300), st.floats(1.0, 2000.0), st.sampled_from([0.95, 0.99]))
+def test_the_critical_value_of_one_comparison_is_students(
+    num_baseline: int, number: int, freedom: float, level: float
+) -> None:
+    """However many launches either has: a single one beside hundreds decides sharply whether the interval holds."""
+    exact = float(stdtrit(freedom, 0.5 + level / 2))
+    assert critical_value(num_baseline, (number,), freedom, level) == pytest.approx(exact, rel=1e-4)
 
 
 def test_without_a_repeat_nothing_is_claimed() -> None:
