@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -245,7 +245,7 @@ class Campaign:
                     break  # no fault of this work
                 if result is not None:
                     self.in_flight.remove((running, trials))
-                    closed += self._take(trials, result, atlas, running.node)
+                    closed.extend(self._take(trials, result, atlas, running.node))  # one by one, whatever happens
         finally:
             self._tell_closed(closed)
         for observer in self.observers:
@@ -253,21 +253,21 @@ class Campaign:
 
     def _take(
         self, trials: Sequence[Trial], result: list[RunRecord] | Lost, atlas: Atlas, node: RayNode | None
-    ) -> list[Trial]:
-        """Close what ran together; return it as it was stored."""
+    ) -> Iterator[Trial]:
+        """Close what ran together; yield each as it was stored."""
         if isinstance(result, Lost):
             end_launch(trials)
             why = redact_text(result.why, self._secrets)
             outcome = lost_node(why) if result.is_node_lost else lost_task(why)
-            return [self._close(trial, self._unless_disk_full(outcome), None) for trial in trials]
-        closed = []
+            for trial in trials:
+                yield self._close(trial, self._unless_disk_full(outcome), None)
+            return
         for trial, record in zip(trials, result, strict=True):
             found = judged(trial, record, self._history_with(atlas), self._rules, self._secrets)
             outcome = found.outcome if found.outcome.failure is None else self._unless_disk_full(found.outcome)
-            closed.append(self._close(found.trial, outcome, found.record))
+            yield self._close(found.trial, outcome, found.record)
             if not record.leftovers.is_clean:
                 self._set_aside(trial, record, node)
-        return closed
 
     def _set_aside(self, trial: Trial, record: RunRecord, node: RayNode | None) -> None:
         if self._places.set_aside(node, why := quarantine_message(trial, record)):

@@ -46,7 +46,7 @@ def judged(
     Args:
         trial: The trial as it was opened.
         record: Its evidence.
-        history: The study without it. Its map says what a pass refutes.
+        history: The study in which it is still open. Its map says what a pass refutes.
         rules: What failures are judged by.
         secrets: Values that nothing stored may hold.
     """
