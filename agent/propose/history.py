@@ -6,7 +6,7 @@ import hashlib
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -102,7 +102,7 @@ class History:
         return sums.checked(self)
 
     @cached_property
-    def identities(self) -> Set[str]:
+    def identities(self) -> Container[str]:
         """Identities of the launches that are closed or in flight, as asked and as ran: none of them may run again."""
         return sums.identities(self)
 

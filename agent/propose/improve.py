@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice, repeat
@@ -151,7 +151,7 @@ class Improvement:
         return key in self._launched and key not in self._open_failures
 
     @cached_property
-    def _launched(self) -> set[str]:
+    def _launched(self) -> Container[str]:
         return sums.launched_keys(self.history)
 
     @cached_property

@@ -6,6 +6,7 @@ refutes the dead end; a failure for the same reason confirms it under the facts 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 from agent.deadends.dead_end import DeadEnd, DeadEndState
@@ -116,8 +117,7 @@ def _points(history: History, found: DeadEnd) -> Iterator[Assignment]:
 def _work(history: History, found: DeadEnd, point: Assignment, rung: Rung) -> Work | None:
     kind = Kind.PROBE if rung is Rung.PROBE else Kind.CONFIRM
     stage = f"is {found} {STILL_DEAD}"
-    closed = history.probed if rung is Rung.PROBE else history.identities
-    for repeat in range(len(closed) + 1):
-        if f"{assignment_key(point)}/{kind.value}/{repeat}" not in closed:
-            return history.admit(point, kind, stage, base=history.base, about=found.id, repeat=repeat, may_unlock=True)
-    return None
+    known = history.probed if rung is Rung.PROBE else history.identities
+    names = (f"{assignment_key(point)}/{kind.value}/{repeat}" for repeat in itertools.count())
+    repeat = next(number for number, name in enumerate(names) if name not in known)
+    return history.admit(point, kind, stage, base=history.base, about=found.id, repeat=repeat, may_unlock=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Set
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from agent.effects import Rewrites, replaced_in, taken_in
 from agent.objectives import objectives
+from agent.propose import tallies
 from agent.propose.parts import folded
 from agent.reasons import TWICE, Policy
 from agent.store.trial import Kind, Trial, trial_label
@@ -17,6 +20,17 @@ from search_spaces import Assignment, Scalar
 
 if TYPE_CHECKING:
     from agent.propose.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Names(Container[str]):
+    """Names of launches, those of closed ones apart: they are thousands, and are not copied for each that runs."""
+
+    closed: Set[str]
+    running: Set[str]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.closed or name in self.running
 
 
 def launches(history: History) -> list[Trial]:
@@ -34,9 +48,9 @@ def num_of_kind(history: History, kind: Kind) -> int:
     return int(history.memo.fold("kinds", history.trials, Counter, _add_kind)[kind])
 
 
-def identities(history: History) -> set[str]:
+def identities(history: History) -> Names:
     """Return the identities of the launches that are closed or in flight, as asked and as ran."""
-    return history.memo.fold("identities", history.trials, set, _add_identity)
+    return _names(history, "identities", _add_identity)
 
 
 def checked(history: History) -> set[str]:
@@ -71,9 +85,16 @@ def num_closed(history: History) -> int:
     return int(counted[True])
 
 
-def launched_keys(history: History) -> set[str]:
+def launched_keys(history: History) -> Names:
     """Return the keys of all launches that count or are in flight."""
-    return history.memo.fold("launched", history.trials, set, _add_key)
+    return _names(history, "launched", _add_key)
+
+
+def _names(history: History, name: str, add: Callable[[set[str], Trial], None]) -> Names:
+    running: set[str] = set()
+    for trial in tallies.open_trials(history)[0]:
+        add(running, trial)
+    return Names(history.memo.fold(name, history.trials, set, add, closed_only=True), running)
 
 
 def num_launches_in(history: History, stage: str) -> int:

@@ -127,8 +127,9 @@ def of_default(history: History) -> list[Trial]:
 
 def with_key(history: History, key: str | None) -> list[Trial]:
     """Return the launches of the assignment with this key, in order, whatever came of them; of none, nothing."""
-    found: dict[str, list[Trial]] = history.memo.fold("by key", history.trials, dict, _add_by_key)
-    return found.get(key, []) if key is not None else []
+    closed: dict[str, list[Trial]] = history.memo.fold("by key", history.trials, dict, _add_by_key, closed_only=True)
+    running = (trial for trial in open_trials(history)[0] if trial.work.key == key)
+    return sorted((*closed.get(key or "", ()), *running), key=lambda trial: trial.number)
 
 
 def launches_of(history: History, assignment: Assignment) -> list[Trial]:
