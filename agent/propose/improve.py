@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice, repeat
@@ -148,10 +148,11 @@ class Improvement:
         return self._chances[key]
 
     def _is_launched(self, key: str) -> bool:
-        return key in self._launched and key not in self._open_failures
+        is_known = key in self._launched.closed or key in self._launched.running
+        return is_known and key not in self._open_failures
 
     @cached_property
-    def _launched(self) -> Container[str]:
+    def _launched(self) -> sums.Names:
         return sums.launched_keys(self.history)
 
     @cached_property
@@ -204,7 +205,8 @@ class Improvement:
         known = self._known(self._in_flight)
         expected = self._measured.expect(self._in_flight, known).mean
         rows = (Seen(*row) for row in zip(self._in_flight, map(math.exp, expected), repeat(1), known, strict=False))
-        return Surrogate(self.history.space, self._effects, [*self._rows, *rows], self._measured.belief, self._tables)
+        known_of_all = self._measured.belief, self._tables, self._measured.ruinous
+        return Surrogate(self.history.space, self._effects, [*self._rows, *rows], *known_of_all)
 
     @cached_property
     def _tables(self) -> Sequence[Values]:

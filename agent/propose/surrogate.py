@@ -126,6 +126,7 @@ class Surrogate:
             expected. Or what repeats say of it: the noise and the size of the effects are then learned from all rows.
             Or what was learned of both from other rows.
         tables: The features of these effects (`tables_of`), where they are at hand.
+        ruinous: Values that make everything several times slower, where they are known.
     """
 
     def __init__(
@@ -135,10 +136,11 @@ class Surrogate:
         rows: Sequence[Seen],
         noise: float | Spread | Belief,
         tables: Sequence[Values] = (),
+        ruinous: Sequence[Value] | None = None,
     ) -> None:
         self._effects, self._rows, self._noise = effects.all, rows, noise
         self._tables = tables or tables_of(space, effects)
-        self._learns = not isinstance(noise, float)
+        self._learns, self._known_ruinous = not isinstance(noise, float), ruinous
 
     def expect(self, points: Sequence[Assignment], known: Sequence[Beforehand] = ()) -> Expected:
         """Return what is expected of assignments, each with what is known beforehand (by default nothing)."""
@@ -223,10 +225,10 @@ class Surrogate:
         return np.array([float(row.number) for row in self._rows])
 
     @cached_property
-    def _ruinous(self) -> list[Value]:
+    def ruinous(self) -> Sequence[Value]:
         """Values whose effect is of another size than those of all others."""
-        if not self._learns:
-            return []
+        if self._known_ruinous is not None or not self._learns:
+            return self._known_ruinous or ()
         return ruinous(self._logs, [row.assignment for row in self._rows], self._effects)
 
     @cached_property
@@ -236,7 +238,7 @@ class Surrogate:
     @cached_property
     def _explained(self) -> list[bool]:
         """Whether a ruinous value explains why a row is what it is."""
-        return [any(row.assignment[name] == value for name, value in self._ruinous) for row in self._rows]
+        return [any(row.assignment[name] == value for name, value in self.ruinous) for row in self._rows]
 
     @cached_property
     def _bounded(self) -> list[float]:
@@ -290,5 +292,5 @@ class Surrogate:
         for row, beforehand in enumerate(known):
             if beforehand.doubts:
                 doubts[row] = beforehand.doubts
-        ruined = [[RUIN * (point[name] == value) for name, value in self._ruinous] for point in points]
+        ruined = [[RUIN * (point[name] == value) for name, value in self.ruinous] for point in points]
         return Features(effects, settled, np.hstack([kept, doubts, np.array(ruined).reshape(len(points), -1)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
 
 from agent.deadends.dead_end import DeadEnd
 from agent.deadends.observation import trial_label
@@ -127,7 +128,7 @@ def _contexts(history: History, found: DeadEnd) -> list[Assignment]:
     Where failures beyond it may have been chance, what all of these had in common comes last: it may come from there.
     """
     passed = working.latest_working_at(history, found.rung)
-    of = (*passed, str(found), *history.atlas.edges_of(found))
+    of = (len(passed), *islice(passed, 1), *islice(reversed(passed), 1), str(found), *history.atlas.edges_of(found))
     return history.memo.derived(f"threshold {found.id}", of, lambda: _ordered(history, found, passed))
 
 

@@ -6,6 +6,7 @@ A study NAME has a companion NAME/probes in the same storage for everything that
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,7 @@ class StudyStore:
         self._trials: dict[str, dict[int, Trial]] = {study: {} for study in self._ids}
         self._lists: dict[str, tuple[Trial, ...]] = {}
         self._parted: tuple[tuple[Trial, ...], Parted] = ((), ((), ()))
-        """Probes as they were parted last."""
+        self._stored_last = -1  # the id that the database gave to the trial which this agent stored last
         self._trial_ids: dict[tuple[str, int], int] = {}
         self._verdicts = self.verdicts()
         self.version = 0
@@ -246,8 +247,9 @@ class StudyStore:
         A closed trial never changes in the storage: this is laid over it whenever it is read.
         """
         stored = self.get_attribute(VERDICTS)
+        known = stored if isinstance(stored, Mapping) else {}
         try:
-            return {label: Failure.model_validate(found) for label, found in _mapping(stored).items()}
+            return {label: Failure.model_validate(found) for label, found in known.items()}
         except ValidationError as error:
             raise StorageError(
                 f"study {self.name}: its later verdicts cannot be read ({error.errors()[0]['msg']})"
@@ -267,13 +269,14 @@ class StudyStore:
         return trial.model_copy(update={"outcome": trial.outcome.model_copy(update={"failure": found})})
 
     def _number_of(self, trial_id: int, study: str) -> int:
-        """Return a new trial's number: nearly always the next one, which one small query confirms."""
-        expected = next(reversed(self._trials[study]), -1) + 1  # the one stored last
-        try:
+        """Return a new trial's number: the next one, as consecutive ids tell, or else a query over all trials."""
+        expected, before = next(reversed(self._trials[study]), -1) + 1, self._stored_last
+        self._stored_last = trial_id
+        if trial_id == before + 1:
+            return expected
+        with suppress(KeyError):  # where somebody else stored a trial meanwhile
             if self._storage.get_trial_id_from_study_id_trial_number(self._ids[study], expected) == trial_id:
                 return expected
-        except KeyError:  # somebody else stored a trial meanwhile
-            pass
         return self._storage.get_trial_number_from_id(trial_id)
 
     def _keep(self, study: str, stored: FrozenTrial) -> Trial:
@@ -294,7 +297,3 @@ class StudyStore:
         self._lists.pop(trial.study, None)
         self.version += 1
         return kept
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
