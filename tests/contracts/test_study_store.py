@@ -145,6 +145,20 @@ def test_another_instance_sees_the_same_after_a_refresh(store: StudyStore) -> No
     assert (other.trials(), other.probes()) == (store.trials(), store.probes())
 
 
+def test_numbers_are_those_of_the_storage_whoever_stores_in_between(store: StudyStore) -> None:
+    """A trial of the same study, of its probes or of another study: what this agent believes is what is stored."""
+    other, third = reopened(store), StudyStore.create(open_storage(store.url), store.url, manifest("third"))
+    mine = [opened(store), opened(store), opened(store, work(Kind.PROBE)), opened(store)]
+    opened(third)
+    mine.append(opened(store))
+    opened(other)
+    mine += [opened(store), opened(store)]
+    again = reopened(store)
+    stored = {(trial.study, trial.number): trial.cookie for trial in (*again.trials(), *again.probes())}
+    assert [trial.number for trial in mine] == [0, 1, 0, 2, 3, 5, 6]
+    assert len(stored) == len(mine) + 1 and all((trial.study, trial.number) in stored for trial in mine)
+
+
 def test_another_process_sees_the_same(store: StudyStore) -> None:
     """Nothing lives in this process only."""
     store.close(opened(store), MEASURED, RECORD)
