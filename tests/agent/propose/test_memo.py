@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import timedelta
 
 from hypothesis import given
@@ -39,9 +40,9 @@ def add(found: dict[str, tuple[int, ...]], trial: Trial) -> None:
     found[trial.work.key] = (*found.get(trial.work.key, ()), sign * trial.number)
 
 
-@given(st.integers(1, 30), st.integers(1, 8), st.integers(0, 1000))
-def test_in_whatever_order_trials_end_the_sum_is_that_over_all_of_them(number: int, slots: int, seed: int) -> None:
-    ended, generator, memo = closed_trials(number, seed), random.Random(seed), Memo()
+def moments(number: int, slots: int, seed: int) -> Iterator[tuple[Trial, ...]]:
+    """Yield the launches of a study each time that one began or ended, in a random order."""
+    ended, generator = closed_trials(number, seed), random.Random(seed)
     now: list[Trial] = []
     running: list[int] = []
     while len(now) < number or running:
@@ -51,9 +52,15 @@ def test_in_whatever_order_trials_end_the_sum_is_that_over_all_of_them(number: i
         else:
             index = running.pop(generator.randrange(len(running)))
             now[index] = ended[index]
-        found = memo.fold("keys", tuple(now), dict, add)
-        assert found == Memo().fold("keys", now, dict, add)
-        assert list(found) == list(Memo().fold("keys", now, dict, add))
+        yield tuple(now)
+
+
+@given(st.integers(1, 30), st.integers(1, 8), st.integers(0, 1000))
+def test_in_whatever_order_trials_end_the_sum_is_that_over_all_of_them(number: int, slots: int, seed: int) -> None:
+    memo = Memo()
+    for now in moments(number, slots, seed):
+        found = memo.fold("keys", now, dict, add)
+        assert list(found.items()) == list(Memo().fold("keys", now, dict, add).items())
 
 
 def add_closed(found: dict[str, tuple[int, ...]], trial: Trial) -> None:
@@ -67,18 +74,10 @@ def test_a_sum_of_closed_trials_alone_is_the_same_and_what_was_returned_stays_as
     number: int, slots: int, seed: int
 ) -> None:
     """It is not copied while nothing is closed, and whoever has it keeps it."""
-    ended, generator, memo = closed_trials(number, seed), random.Random(seed), Memo()
-    now: list[Trial] = []
-    running: list[int] = []
+    memo = Memo()
     returned: list[tuple[dict[str, tuple[int, ...]], list[tuple[str, tuple[int, ...]]]]] = []
-    while len(now) < number or running:
-        if len(now) < number and len(running) < slots:
-            running.append(len(now))
-            now.append(opened(ended[len(now)]))
-        else:
-            index = running.pop(generator.randrange(len(running)))
-            now[index] = ended[index]
-        found = memo.fold("keys", tuple(now), dict, add_closed, closed_only=True)
+    for now in moments(number, slots, seed):
+        found = memo.fold("keys", now, dict, add_closed, closed_only=True)
         assert list(found.items()) == list(Memo().fold("keys", now, dict, add_closed).items())
         returned.append((found, list(found.items())))
     assert all(list(found.items()) == before for found, before in returned)
